@@ -106,6 +106,14 @@ pub enum CloseReason {
         /// The neighbours that could not be reached, with their addresses and the reasons.
         unreached: Vec<String>,
     },
+    /// All neighbours refuse this member's key, or have other ones than its overlay file says: no retry helps until
+    /// somebody has changed a file.
+    #[error(
+        "no neighbour takes this member's key, or has the right one itself{}; all members need the same overlay file, \
+         and each its own key out of it",
+        in_brackets(.0)
+    )]
+    Unwelcome(Vec<String>),
     /// A member on the way, or the peer, refused.
     #[error("refused by {by}: {reason}")]
     Refused {
@@ -113,6 +121,8 @@ pub enum CloseReason {
         by: String,
         /// Its words.
         reason: String,
+        /// For how long opening the session was tried over all paths.
+        time: Duration,
     },
     /// Nothing arrived from the peer over any path.
     #[error("nothing was heard from it for {time:?}; {probes} probes over {paths} paths were not answered")]
@@ -157,6 +167,15 @@ impl CloseReason {
         match self {
             CloseReason::Silent { time, .. } => *time,
             _ => Duration::ZERO,
+        }
+    }
+
+    /// For how long the peer was waited for in vain before the session ended, or was given up before it was open; zero
+    /// if that is not why.
+    pub fn waited(&self) -> Duration {
+        match self {
+            CloseReason::NoPath { time, .. } | CloseReason::Refused { time, .. } => *time,
+            other => other.silence(),
         }
     }
 }

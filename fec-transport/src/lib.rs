@@ -92,7 +92,7 @@ pub use config::{Config, ConfigError};
 pub use crypto::random::{RandomSource, Randomness};
 pub use event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 
-pub use neighbour::NeighbourStatus;
+pub use neighbour::{NeighbourStatus, Unreached};
 pub use node::{Ingress, Node, SessionStatus};
 pub use routes::job::{Plan, PlanJob};
 pub use routes::plan;

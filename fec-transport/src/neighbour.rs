@@ -29,7 +29,7 @@ const MAX_MESSAGES: usize = 4_096;
 pub(crate) struct Neighbours {
     processes: BTreeMap<Adjacency, Process>,
     /// Which neighbour could not be reached over a link at the last attempt, and why.
-    unreached: BTreeMap<LinkId, String>,
+    unreached: BTreeMap<LinkId, Unreached>,
     timers: Timers,
     /// Control messages that wait for their connections.
     messages: VecDeque<(Adjacency, Vec<u8>)>,
@@ -39,6 +39,15 @@ pub(crate) struct Neighbours {
     greeted_with: BTreeMap<Label, Adjacency>,
     /// Challenges that were answered, by whom.
     answers: VecDeque<(Adjacency, u64)>,
+}
+
+/// Why no control connection could be made over a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    /// Names the neighbour, its address and the reason.
+    pub why: String,
+    /// Whether one of the two sides does not take the other one's key: that stays so until somebody changes a file.
+    pub is_for_the_key: bool,
 }
 
 #[derive(Debug)]
@@ -176,13 +185,20 @@ impl Neighbours {
     }
 
     /// The neighbour over a link cannot be reached: who, where, and why.
-    pub(crate) fn note_unreached(&mut self, link: LinkId, why: String) {
-        self.unreached.insert(link, why);
+    pub(crate) fn note_unreached(&mut self, link: LinkId, unreached: Unreached) {
+        self.unreached.insert(link, unreached);
     }
 
     /// The neighbours that could not be reached, and why.
     pub(crate) fn unreached(&self) -> Vec<String> {
-        self.unreached.values().cloned().collect()
+        self.unreached.values().map(|unreached| unreached.why.clone()).collect()
+    }
+
+    /// Whether over all of these links a key was refused at the last attempt, so that nobody is there to ask.
+    pub(crate) fn all_refuse(&self, links: impl IntoIterator<Item = LinkId>) -> bool {
+        let refuses = |link| self.unreached.get(&link).is_some_and(|unreached| unreached.is_for_the_key);
+        let is_up = |process: &Process| matches!(process.state, Connection::Up { .. });
+        !self.unreached.is_empty() && !self.processes.values().any(is_up) && links.into_iter().all(refuses)
     }
 
     /// Forgets the processes over links that are not there any more; gives them.

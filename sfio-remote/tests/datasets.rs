@@ -121,6 +121,45 @@ fn data_sets_are_listed_removed_and_sent_again() {
     overlay.fresh_client(&["verify", "local:other"]).succeeds();
 }
 
+/// It was not listed, and nothing was said.
+#[test]
+fn a_data_set_that_has_vanished_from_all_io_nodes_is_told() {
+    let (overlay, tree) = scene();
+    overlay.client(&["sync", &tree.path().to_string_lossy(), "local:trees/lost"]).succeeds();
+    for io_node in ["io1", "io2"] {
+        fs::remove_dir_all(overlay.export(io_node).join("trees/lost")).expect("it is there");
+    }
+    let listed = overlay.client(&["datasets", "local"]);
+    assert!(listed.printed().contains("local:trees/t"), "the others are listed all the same");
+    listed.ends_with(5, "local:trees/lost: the data set has gone back: this machine has seen record 1");
+    overlay.client(&["datasets", "local:elsewhere"]).succeeds();
+    overlay.client(&["datasets", "local", "--accept-older"]).succeeds();
+    overlay.fresh_client(&["datasets", "local"]).succeeds();
+}
+
+/// What a run had sent of which nothing was published took room, and no command named it.
+#[test]
+fn what_was_never_published_is_listed_until_it_is_forgotten() {
+    let (overlay, tree) = scene();
+    let mut noise = vec![0; 3_000_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    fs::write(tree.path().join("large"), noise).expect("a file");
+    let tree = tree.path().to_string_lossy().into_owned();
+    let slow = overlay.begin_heard(&["sync", "--bwlimit", "1Mbit/s", &tree, "local:trees/new"]);
+    overlay.wait_for_file_on_any(&["io1", "io2"], "trees/new/objects");
+    slow.interrupt(8);
+    let listed = objects(&overlay, &["datasets", "local"]);
+    let facts: Vec<(&Value, &Value)> =
+        listed.iter().map(|one| (&one["dataset"], &one["unfinished"])).collect();
+    assert_eq!(facts, [(&"local:trees/t".into(), &false.into()), (&"local:trees/new".into(), &true.into())]);
+    let listed = lines(&overlay, &["datasets", "local:trees/new"]);
+    assert!(listed.iter().any(|line| line.contains("unfinished")), "{listed:?}");
+    overlay.client(&["forget", "local:trees/new", "--unfinished"]).succeeds();
+    // What readers may need is kept for the grace, as that of a removed data set.
+    let listed = objects(&overlay, &["datasets", "local"]);
+    assert!(listed.iter().all(|one| one["unfinished"] == false), "{listed:?}");
+}
+
 #[test]
 fn a_generation_says_who_sent_it_and_what_it_is_called() {
     let (overlay, tree) = scene();

@@ -444,7 +444,7 @@ fn a_stranger_is_refused_and_named_once_in_the_log() {
     let config = "overlay = \"overlay.toml\"\nmember = \"stranger\"\nkey = \"key\"\n";
     fs::write(stranger.join("config.toml"), config).expect("it can be written");
     let config = stranger.join("config.toml");
-    sfio(&["ping", "io1", "--config", &config.to_string_lossy()]).fails_with(4, "io1");
+    sfio(&["ping", "io1", "--config", &config.to_string_lossy()]).fails_with(3, "io1");
     let log = fs::read_to_string(overlay.folder().join("io1/log")).expect("it is there");
     assert_eq!(log.matches("refused a stranger").count(), 1, "{log}");
 }

@@ -43,6 +43,23 @@ fn count(value: &Value) -> usize {
     value.as_array().map_or(0, Vec::len)
 }
 
+/// The variable was taken for a second answer to the question which member is meant.
+#[test]
+fn a_socket_counts_more_than_the_config_of_the_environment() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "2"]);
+    let of = |arguments: &[&str]| {
+        let mut command = overlay::command(&[&["status", "--json"], arguments].concat());
+        let output = command.env("SFIO_CONFIG", overlay.config("io1")).output().expect("it runs");
+        let status: Value = serde_json::from_slice(&output.stdout).expect("one object");
+        status["member"].clone()
+    };
+    assert_eq!(of(&[]), "io1");
+    assert_eq!(of(&["--config", &overlay.config("io2")]), "io2");
+    let socket = overlay.folder().join("io2/admin.sock");
+    assert_eq!(of(&["--socket", &socket.to_string_lossy()]), "io2");
+    sfio(&["status"]).ends_with(2, "give --config FILE or --socket SOCKET, or set SFIO_CONFIG");
+}
+
 #[test]
 fn status_shows_neighbours_circuits_sessions_and_their_paths() {
     let overlay =

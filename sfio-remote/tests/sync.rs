@@ -128,7 +128,7 @@ fn verify_names_what_a_disk_has_changed() {
     // An intact source heals it: the content is in all generations again.
     let healed = String::from_utf8(overlay.client(&["sync", &path(&folder, "tree"), "local:t"]).stdout());
     let healed = healed.expect("text");
-    assert!(healed.contains("damaged chunks were sent again"), "{healed}");
+    assert!(healed.contains("1 damaged chunk was sent again"), "{healed}");
     overlay.fresh_client(&["verify", "local:t"]).succeeds();
     overlay.fresh_client(&["sync", "local:t", &back]).succeeds();
     assert_eq!(picture(back.as_ref()), picture(&folder.path().join("tree")));
@@ -281,6 +281,9 @@ fn a_tree_that_a_full_disk_does_not_hold_is_counted_as_far_as_it_came() {
     assert_eq!(new.len(), there);
     assert!(!new.contains(&"a/large"), "{new:?}");
     assert_eq!(summary["problems"].as_array().expect("a list").len(), 1, "each further one would fail, too");
+    // The rest of the file was fetched, too, and had no room either.
+    let fetched_bytes = summary["network_bytes"].as_u64().expect("a number");
+    assert!(fetched_bytes < 1_500_000, "{fetched_bytes} bytes of 3,000,000");
     fetched.ends_with(6, "no space is left on the disk, and nothing more was fetched");
 }
 
@@ -463,6 +466,26 @@ fn a_site_stands_for_the_same_path_on_its_io_nodes() {
     overlay.client(&["put", &file, "nowhere:a"]).fails_with(3, "no site \"nowhere\" (sites: local)");
 }
 
+/// Parts were sent as files, and then fetched as such.
+#[test]
+fn what_an_interrupted_fetch_has_left_is_not_sent() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "0", "--io-nodes", "1"]);
+    let folder = scene();
+    let tree = path(&folder, "tree");
+    // A further name of a file may be left under such a name, too, and comes first.
+    let part = folder.path().join("tree/a/.sfio-part-0123456789abcdef");
+    fs::hard_link(folder.path().join("tree/a/large"), &part).expect("a further name");
+    fs::write(folder.path().join("tree/.sfio-part-mine"), b"x").expect("a file of that name");
+    let sent = String::from_utf8(overlay.client(&["sync", "-v", &tree, "local:t"]).stdout()).expect("text");
+    let lines = "left out a/.sfio-part-0123456789abcdef: an interrupted fetch has left it\n1 left out: ";
+    assert!(sent.contains(lines), "{sent}");
+    let listed = String::from_utf8(overlay.client(&["ls", "local:t", "a"]).stdout()).expect("text");
+    assert!(listed.contains("a/large") && !listed.contains(".sfio-part-"), "{listed}");
+    let listed = String::from_utf8(overlay.client(&["ls", "local:t"]).stdout()).expect("text");
+    assert!(listed.contains(".sfio-part-mine"), "{listed}");
+    assert!(part.exists(), "the next fetch uses it");
+}
+
 /// A pipe once made every run end with code 7, for ever.
 #[test]
 fn pipes_are_named_and_fail_nothing() {
@@ -476,6 +499,45 @@ fn pipes_are_named_and_fail_nothing() {
     let again = overlay.client(&["sync", "--json", &tree, "local:t"]).stdout();
     let summary: serde_json::Value = serde_json::from_slice(&again).expect("one object");
     assert_eq!((&summary["generation"], &summary["specials"]), (&1.into(), &vec!["pipe: a pipe"].into()));
+}
+
+/// It was waited for as an outage, ten minutes long.
+#[test]
+fn a_key_that_nobody_takes_is_told_at_once() {
+    let overlay = LocalOverlay::up(&["--plain", "--relays", "1", "--io-nodes", "1"]);
+    let folder = scene();
+    let key = overlay.folder().join("client/key");
+    fs::remove_file(&key).expect("it is there");
+    let keys = overlay::sfio(&["keygen", &key.to_string_lossy()]).stdout();
+    let keys = String::from_utf8(keys).expect("text");
+    // The client's own overlay file has the new key, and that of the others the old one.
+    let theirs = fs::read_to_string(overlay.folder().join("overlay.toml")).expect("it is there");
+    let own = overlay.folder().join("client/overlay.toml");
+    fs::write(&own, with_keys(&theirs, "client", &keys)).expect("it can be written");
+    let config = fs::read_to_string(overlay.config("client")).expect("it is there");
+    let config = config.replace("../overlay.toml", "overlay.toml");
+    fs::write(overlay.config("client"), config).expect("it can be written");
+    let words = "no neighbour takes this member's key";
+    overlay.client(&["sync", &path(&folder, "tree"), "local:t"]).fails_with(3, words);
+    overlay.client(&["datasets", "local"]).fails_with(3, "its overlay file is another one");
+}
+
+/// An overlay file in which a member has other keys.
+fn with_keys(overlay: &str, member: &str, keys: &str) -> String {
+    let name = format!("name = \"{member}\"");
+    let is_key = |line: &str| ["ed25519", "x25519"].iter().any(|key| line.starts_with(key));
+    let mut is_of_member = false;
+    let mut lines = Vec::new();
+    for line in overlay.lines() {
+        is_of_member = line == name || (is_of_member && !line.starts_with("[["));
+        if !(is_of_member && is_key(line)) {
+            lines.push(line);
+        }
+        if line == name {
+            lines.extend(keys.lines());
+        }
+    }
+    lines.join("\n")
 }
 
 #[test]

@@ -28,7 +28,7 @@ use crate::config::{Config, ConfigError};
 use crate::crypto::random::{Random, Randomness};
 use crate::event::{CloseReason, ConnectError, Event, SessionId, StreamError, StreamId};
 use crate::keys::Identity;
-use crate::neighbour::{NeighbourStatus, Neighbours};
+use crate::neighbour::{NeighbourStatus, Neighbours, Unreached};
 use crate::overlay::{
     Adjacency, InstanceId, LinkId, MemberId, Overlay, OverlayChange, Peer, SuccessionError,
 };
@@ -171,11 +171,12 @@ impl Node {
         self.neighbours.down(now, neighbour);
     }
 
-    /// No control connection could be made over this link: `why` names the neighbour, its address and the reason. A
-    /// session that is given up because no path to its peer answers tells so.
-    pub fn neighbour_unreached(&mut self, link: LinkId, why: String) {
+    /// No control connection could be made over this link. A session that is given up because no path to its peer
+    /// answers tells so; where all neighbours refuse a key it is given up at once.
+    pub fn neighbour_unreached(&mut self, link: LinkId, why: Unreached) {
         if self.overlay.links_of(self.me.member).any(|(other, _)| other == link) {
             self.neighbours.note_unreached(link, why);
+            self.give_up_unwelcome();
         }
     }
 
@@ -410,7 +411,10 @@ impl Node {
             Purpose::Open if routes.is_empty() => {
                 self.give_up_opening(session, CloseReason::no_path(self.config.liveness.connect));
             }
-            Purpose::Open => self.dialler.add_planned(now, session, routes),
+            Purpose::Open => {
+                self.dialler.add_planned(now, session, routes);
+                self.give_up_unwelcome();
+            }
             Purpose::Reload => self.follow_plan(session, routes),
             Purpose::Detour(_) => self.take_detours(session, &routes),
         }

@@ -69,6 +69,18 @@ impl Node {
         self.sessions.report(Event::SessionClosed { session, member, reason });
     }
 
+    /// Ends the sessions that are being opened if every neighbour refuses a key: waiting would not help.
+    pub(super) fn give_up_unwelcome(&mut self) {
+        let links = self.overlay.links_of(self.me.member).map(|(link, _)| link);
+        if !self.neighbours.all_refuse(links) {
+            return;
+        }
+        let opening: Vec<SessionId> = self.dialler.opening().collect();
+        for session in opening {
+            self.give_up_opening(session, CloseReason::Unwelcome(self.neighbours.unreached()));
+        }
+    }
+
     pub(super) fn revoke(&mut self, session: SessionId) {
         let reason = CloseReason::Revoked(self.overlay.serial);
         match self.dialler.is_opening(session) {
@@ -227,7 +239,11 @@ impl Node {
             && let Err(reason) = self.sessions.begin(self.now, &self.overlay, name, handshake, payload)
         {
             self.circuits.tear_down(circuit, reason);
-            let refusal = CloseReason::Refused { by: self.overlay.name(member), reason: reason.to_owned() };
+            let refusal = CloseReason::Refused {
+                by: self.overlay.name(member),
+                reason: reason.to_owned(),
+                time: Duration::ZERO,
+            };
             return self.give_up_opening(session, refusal);
         }
         let links = self.overlay.crossed(planned.route.links());
@@ -245,7 +261,11 @@ impl Node {
         {
             self.with_session(session, Session::note_forgotten);
         }
-        let refusal = Some(CloseReason::Refused { by: notice.by, reason: notice.reason });
+        let refusal = Some(CloseReason::Refused {
+            by: notice.by,
+            reason: notice.reason,
+            time: self.config.liveness.connect,
+        });
         let loss = Loss { refusal, health, since: self.now };
         self.dialler.lost(self.now, circuit, loss, &self.config.routing);
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fec_transport::CloseReason;
 use fec_transport::io::{EndpointEnded, Handle};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::oneshot;
@@ -58,10 +59,17 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// For how long nothing had been heard of an I/O node when this error came; zero if that is not why it came.
+    /// Whether the keys of this member and of its neighbours do not fit: waiting does not help, and asking again does
+    /// not either.
+    pub fn is_for_the_key(&self) -> bool {
+        let FileError::Operation(OperationError::SessionClosed { reason, .. }) = self else { return false };
+        matches!(reason, CloseReason::Unwelcome(_))
+    }
+
+    /// For how long an I/O node had been waited for in vain when this error came; zero if that is not why it came.
     pub fn silence(&self) -> Duration {
         match self {
-            FileError::Operation(OperationError::SessionClosed { reason, .. }) => reason.silence(),
+            FileError::Operation(OperationError::SessionClosed { reason, .. }) => reason.waited(),
             _ => Duration::ZERO,
         }
     }

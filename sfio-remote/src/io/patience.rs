@@ -235,6 +235,7 @@ impl Drop for Waiting<'_> {
 impl MayPass for FileError {
     fn may_pass(&self) -> bool {
         match self {
+            error if error.is_for_the_key() => false,
             FileError::Operation(operation) => match operation {
                 OperationError::Connect { .. }
                 | OperationError::SessionClosed { .. }
@@ -365,12 +366,34 @@ mod tests {
         assert!(text.contains("tried again 228 times in 60.0 s"), "{text}");
     }
 
+    /// Patience of two seconds lasted sixteen: attempts to connect did not count.
+    #[tokio::test(start_paused = true)]
+    async fn the_time_counts_in_which_no_path_answered() {
+        let patience = Patience::new(Duration::from_secs(2));
+        patience.worked();
+        let connect = async || {
+            let time = Duration::from_secs(2);
+            sleep(time).await;
+            let reason = CloseReason::NoPath { time, unreached: Vec::new() };
+            Err::<(), _>(FileError::from(OperationError::SessionClosed { member: "io1".into(), reason }))
+        };
+        let began = Instant::now();
+        assert!(patience.retry(connect).await.is_err());
+        assert_eq!(began.elapsed(), Duration::from_secs(2));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_never_worked_and_what_waiting_does_not_mend_fails_at_once() {
         let patience = Patience::new(Duration::from_secs(60));
         let began = Instant::now();
         assert_eq!(patience.retry(|| work(began, 0..9)).await, Err(lost()));
         patience.worked();
+        let unwelcome = OperationError::SessionClosed {
+            member: "io1".into(),
+            reason: CloseReason::Unwelcome(vec!["io1 at [::1]:7: it does not know this member's key".into()]),
+        };
+        let refused = patience.retry(|| async { Err::<(), _>(FileError::from(unwelcome.clone())) }).await;
+        assert_eq!(refused, Err(unwelcome.into()));
         let unknown = || FileError::from(OperationError::UnknownMember { member: "io9".into() });
         assert_eq!(patience.retry(|| async { Err::<(), _>(unknown()) }).await, Err(unknown()));
         assert_eq!(Patience::new(Duration::ZERO).waiting().wait(lost()).await, Err(lost()));

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::message::{Hello, MessageError, read_message, write_message};
 use crate::circuit::PROTOCOL_VERSION as VERSION;
 use crate::io::tls::{self, PROTOCOL};
+use crate::neighbour::Unreached;
 use crate::overlay::{InstanceId, LinkId, MemberId, Peer};
 
 /// Messages that may wait for one neighbour's connection. The node sends a handful per second and circuit; a
@@ -40,7 +41,7 @@ pub(super) enum Signal {
     /// The connection is over.
     Down(ConnectionId),
     /// Nobody could be connected over the link that this member dials, for this reason.
-    Unreached(LinkId, String),
+    Unreached(LinkId, Unreached),
 }
 
 /// Numbers the connections of one control plane, so that what a replaced one still had to say can be told apart.
@@ -151,6 +152,11 @@ impl HandshakeError {
         }
     }
 
+    /// Whether one side does not take the other one's key, which stays so until somebody changes a file.
+    pub(super) fn is_for_the_key(&self) -> bool {
+        self.code() == Some(ACCESS_DENIED)
+    }
+
     /// Whether the two sides have no name of the control protocol in common; both of them notice.
     pub(super) fn is_for_the_protocol(&self) -> bool {
         self.code() == Some(NO_APPLICATION_PROTOCOL)
@@ -191,7 +197,7 @@ impl Shared {
     }
 
     /// Tells why nobody could be connected over a link.
-    pub(super) async fn tell_unreached(&self, link: LinkId, why: String) {
+    pub(super) async fn tell_unreached(&self, link: LinkId, why: Unreached) {
         // If nobody listens any more, nobody has to know.
         let _ = self.signals.send(Signal::Unreached(link, why)).await;
     }

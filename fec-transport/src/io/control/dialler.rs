@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::back_off::BackOff;
 use super::connection::{Established, HANDSHAKE_LIMIT, HandshakeError, Shared};
 use crate::io::tls::SERVER_NAME;
+use crate::neighbour::Unreached;
 use crate::overlay::{LinkId, MemberId};
 
 /// Dials one neighbour, and again whenever the connection has ended.
@@ -53,7 +54,7 @@ impl Dialler {
                     self.run(established).await;
                 }
                 Err(error) => {
-                    self.tell(error.explain(), failures, &mut told).await;
+                    self.tell(&error, failures, &mut told).await;
                     failures = failures.saturating_add(1);
                 }
             }
@@ -81,7 +82,8 @@ impl Dialler {
     }
 
     /// A reason is worth a warning and a word to the node when it is new, its repetitions every two seconds are not.
-    async fn tell(&self, why: String, failures: u32, told: &mut String) {
+    async fn tell(&self, error: &HandshakeError, failures: u32, told: &mut String) {
+        let why = error.explain();
         let (neighbour, address) = (&self.name, self.address);
         let link = Some(self.link.as_str()).filter(|link| !link.is_empty());
         if *told == why {
@@ -89,7 +91,11 @@ impl Dialler {
             return;
         }
         tracing::warn!(neighbour, link, %address, "cannot reach a neighbour: {why}; trying again");
-        self.shared.tell_unreached(self.link_id, format!("{neighbour} at {address}: {why}")).await;
+        let unreached = Unreached {
+            why: format!("{neighbour} at {address}: {why}"),
+            is_for_the_key: error.is_for_the_key(),
+        };
+        self.shared.tell_unreached(self.link_id, unreached).await;
         *told = why;
     }
 }

@@ -33,6 +33,7 @@ use self::listener::Listener;
 use super::sockets::{Local, locals};
 use super::tls::{self, PinnedKeys, TlsError};
 use crate::keys::Identity;
+use crate::neighbour::Unreached;
 use crate::overlay::{Adjacency, InstanceId, LinkId, MemberId, Overlay, Peer};
 use crate::shares::has_place;
 
@@ -101,7 +102,7 @@ pub(super) enum ControlEvent {
     /// The pipe to this neighbour broke; what it still held is lost.
     Down(Adjacency),
     /// The neighbour that this member dials over this link cannot be reached: who, where, and why.
-    Unreached(LinkId, String),
+    Unreached(LinkId, Unreached),
 }
 
 /// All control connections of a process.

@@ -67,7 +67,7 @@ async fn next(plane: &mut ControlPlane) -> ControlEvent {
 /// Why the relay could not be reached at the first attempt.
 async fn unreached(plane: &mut ControlPlane) -> String {
     match timeout(PATIENCE, plane.next_event()).await.expect("an event in time") {
-        ControlEvent::Unreached(_, why) => why,
+        ControlEvent::Unreached(_, unreached) => unreached.why,
         event => panic!("{event:?}"),
     }
 }

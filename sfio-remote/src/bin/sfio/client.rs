@@ -43,7 +43,7 @@ const FAREWELL_LIMIT: Duration = Duration::from_millis(100);
 const LOG: &str = "off";
 
 /// The environment variable that stands for `--config`.
-const CONFIG_VARIABLE: &str = "SFIO_CONFIG";
+pub(crate) const CONFIG_VARIABLE: &str = "SFIO_CONFIG";
 
 /// Which member of which overlay to be.
 #[derive(Debug, clap::Args)]
@@ -151,8 +151,11 @@ impl Identification {
             };
             match result {
                 Ok(()) => session.outages.end_all(),
-                // What it did not manage is left as it is.
-                Err(_) => drop(timeout(CLEAN_UP_LIMIT, clean_up(&session)).await),
+                Err(_) => {
+                    session.outages.fail();
+                    // What it did not manage is left as it is.
+                    let _ = timeout(CLEAN_UP_LIMIT, clean_up(&session)).await;
+                }
             }
             // The work is done or lost; the farewell is a courtesy.
             let _ = timeout(FAREWELL_LIMIT, session.member.shutdown()).await;

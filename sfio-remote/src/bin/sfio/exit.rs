@@ -10,6 +10,7 @@ pub(crate) use program::{Exit, Failure, OrFail};
 pub(crate) fn exit_of(error: &FileError) -> Exit {
     match error {
         FileError::EndOfFile { .. } => Exit::Integrity,
+        error if error.is_for_the_key() => Exit::Input,
         FileError::Ended(_) => Exit::Failed,
         FileError::OutOfPatience { error, .. } => exit_of(error),
         FileError::Operation(operation) => match operation {

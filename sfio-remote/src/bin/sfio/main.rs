@@ -86,12 +86,12 @@ fn main() -> ExitCode {
     program::end("sfio", run(parse().command))
 }
 
-/// The command line; of `sync` the order of its patterns counts, too.
+/// The command line; of `sync` the order of its patterns and the direction count, too.
 fn parse() -> Cli {
     let matches = arguments::matches(Cli::command());
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| arguments::end(&error));
     if let (Command::Sync(options), Some(matches)) = (&mut cli.command, matches.subcommand_matches("sync")) {
-        options.order_patterns(matches);
+        options.take_from(matches);
     }
     cli
 }

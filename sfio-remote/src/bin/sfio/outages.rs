@@ -27,6 +27,8 @@ struct State {
     waits: [bool; 3],
     /// Since when any of them does.
     since: Option<Instant>,
+    /// Whether the command has failed: what ends with it is no outage.
+    has_failed: bool,
 }
 
 impl Outages {
@@ -37,7 +39,7 @@ impl Outages {
                 program::output::note(line);
             }
         };
-        Outages(Mutex::new(State { tell: Box::new(tell), waits: [false; 3], since: None }))
+        Outages(Mutex::new(State { tell: Box::new(tell), waits: [false; 3], since: None, has_failed: false }))
     }
 
     /// From now on `tell` tells them, also on a terminal.
@@ -47,10 +49,10 @@ impl Outages {
 
     /// This witness waits since then, because of `why`, and gives up after `limit`.
     pub(crate) fn begin(&self, witness: Witness, why: &str, since: Instant, limit: Duration) {
-        if limit.is_zero() {
+        let mut state = self.state();
+        if limit.is_zero() || state.has_failed {
             return;
         }
-        let mut state = self.state();
         state.waits[witness as usize] = true;
         if state.since.is_none() {
             state.since = Some(since);
@@ -70,6 +72,11 @@ impl Outages {
     /// What was to be done is done: nobody waits any more.
     pub(crate) fn end_all(&self) {
         self.state().over();
+    }
+
+    /// The command has failed. It closes its sessions now, and what still runs over them would take that for an outage.
+    pub(crate) fn fail(&self) {
+        self.state().has_failed = true;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,6 +121,17 @@ mod tests {
         outages.end(Witness::Call);
         outages.end_all();
         assert_eq!(*told.lock().expect("no panic"), [begun, "going on after 5.0 s"]);
+    }
+
+    /// "waiting, because the session with io1 ended: closed by this side" came before the error of the command.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_failed_command_closes_is_no_outage() {
+        let (outages, told) = told_outages();
+        outages.fail();
+        let limit = Duration::from_secs(600);
+        outages.begin(Witness::Run, "the session with io1 ended: closed by this side", Instant::now(), limit);
+        outages.end(Witness::Run);
+        assert!(told.lock().expect("no panic").is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ use program::output::{self, Results};
 use sfio_remote::io::membership::admin_socket;
 
 use crate::block_on;
+use crate::client::CONFIG_VARIABLE;
 use crate::exit::{Exit, Failure, OrFail as _};
 use crate::operations::{self, AdminRequest, Observation, Reloaded, Session, ask};
 use crate::signals::StopSignals;
@@ -27,10 +28,10 @@ const LEAST_FOR_REPAIR: u64 = LEAST_FOR_OVERHEAD / 1400;
 
 /// Which running member is meant.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct Target {
-    /// The config file that the member runs with
-    #[arg(long, value_name = "FILE", env = "SFIO_CONFIG")]
+    /// The config file that the member runs with; without it and --socket the one that SFIO_CONFIG names
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     /// The member's admin socket
@@ -89,11 +90,15 @@ pub(crate) struct ReloadOptions {
 
 impl Target {
     fn socket(&self) -> Result<PathBuf, Failure> {
-        match (&self.socket, &self.config) {
-            (Some(socket), _) => Ok(socket.clone()),
-            (None, Some(config)) => admin_socket(config).or_exit(Exit::Input),
-            (None, None) => Err(Failure::new(Exit::Usage, "give --config FILE or --socket SOCKET")),
+        if let Some(socket) = &self.socket {
+            return Ok(socket.clone());
         }
+        let from_environment = || std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from);
+        let config = self.config.clone().or_else(from_environment).ok_or_else(|| {
+            let message = format!("give --config FILE or --socket SOCKET, or set {CONFIG_VARIABLE}");
+            Failure::new(Exit::Usage, message)
+        })?;
+        admin_socket(&config).or_exit(Exit::Input)
     }
 }
 

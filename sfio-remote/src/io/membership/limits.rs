@@ -23,6 +23,10 @@ const TRANSFERS: (usize, usize) = (1, 1 << 20);
 /// Of the operations of its disk at once: each takes a thread.
 const DISK_OPERATIONS: (usize, usize) = (1, 256);
 
+/// An attempt to open a session takes several round trips, and a process that has just started connects to its
+/// neighbours first.
+const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
+
 /// What all who use a member share.
 #[derive(Debug, Clone)]
 pub struct MemberLimits {
@@ -34,13 +38,26 @@ pub struct MemberLimits {
     pub io_node: IoNodeConfig,
     /// For how long its sessions wait in an outage of everything.
     pub patience: Duration,
+    /// How long opening a session may take.
+    pub connect: Duration,
 }
 
 impl MemberLimits {
+    /// Has sessions wait no longer than `limit` in an outage, or no longer than until a peer counts as out of reach, if
+    /// that is more; and has attempts to open one end with `limit`. Without a limit nothing is waited for that was
+    /// there, and opening a session takes the time that it takes.
+    pub(super) fn limit_patience(&mut self, limit: Duration) {
+        let Liveness { session_silence, .. } = Liveness::default();
+        self.patience = self.patience.min(limit.max(session_silence));
+        if !limit.is_zero() {
+            self.connect = attempt_within(limit, self.connect);
+        }
+    }
+
     /// The endpoint's limits, and otherwise the defaults.
     pub(super) fn endpoint(&self) -> Config {
-        let MemberLimits { limits, policing, patience, .. } = self.clone();
-        let liveness = Liveness { patience, ..Liveness::default() };
+        let MemberLimits { limits, policing, patience, connect, .. } = self.clone();
+        let liveness = Liveness { patience, connect, ..Liveness::default() };
         Config { limits, policing, liveness, ..Config::default() }
     }
 }
@@ -70,7 +87,8 @@ pub(super) fn check(
     policing.set_ups_per_originator.get_or_insert(SET_UPS_PER_ORIGINATOR);
     policing.set_ups_per_neighbour.get_or_insert(SET_UPS_PER_NEIGHBOUR);
     let patience = patience_seconds.map_or(Liveness::default().patience, Duration::from_secs);
-    let checked = MemberLimits { limits, policing, io_node: io_node.check()?, patience };
+    let connect = Liveness::default().connect;
+    let checked = MemberLimits { limits, policing, io_node: io_node.check()?, patience, connect };
     checked.endpoint().validate().map_err(|error| error.to_string())?;
     Ok(checked)
 }
@@ -100,6 +118,13 @@ impl IoNodeTable {
     }
 }
 
+/// How long an attempt takes if as many as fit into `limit` follow one another, each no longer than `longest`: the last
+/// one ends with the limit.
+fn attempt_within(limit: Duration, longest: Duration) -> Duration {
+    let attempts = limit.as_millis().div_ceil(longest.as_millis().max(1)).max(1);
+    (limit / u32::try_from(attempts).unwrap_or(u32::MAX)).max(LEAST_ATTEMPT)
+}
+
 fn within<T: PartialOrd + Display>(key: &str, value: T, (least, most): (T, T)) -> Result<T, String> {
     match value >= least && value <= most {
         true => Ok(value),
@@ -123,5 +148,23 @@ fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Er
                 "\"{text}\" is no size; expected bytes, as 1000000, or with a unit, as 64MiB"
             ))
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `--patience 2s` ended after 16 s: two attempts of 8 s.
+    #[test]
+    fn attempts_end_with_the_patience() {
+        let longest = Duration::from_secs(8);
+        for (limit_s, attempts) in [(2_u32, 1), (8, 1), (9, 2), (20, 3), (600, 75)] {
+            let limit = Duration::from_secs(limit_s.into());
+            let attempt = attempt_within(limit, longest);
+            assert!(attempt <= longest && attempt * attempts <= limit, "{limit_s} s: {attempt:?}");
+            assert!(attempt * (attempts + 1) > limit, "{limit_s} s: {attempt:?}");
+        }
+        assert_eq!(attempt_within(Duration::from_millis(1), longest), LEAST_ATTEMPT);
     }
 }

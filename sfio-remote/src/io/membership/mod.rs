@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fec_transport::config::{Limits, Liveness, Policing};
+use fec_transport::config::{Limits, Policing};
 use fec_transport::io::EndpointConfig;
 use fec_transport::io::files::{Credentials, Credited, FileError, OverlaySource};
 use fec_transport::keys::Identity;
@@ -237,10 +237,9 @@ impl Membership {
     }
 
     /// Has sessions wait no longer than that in an outage, or no longer than until a peer counts as out of reach, if
-    /// that is more.
+    /// that is more; nor does opening one take longer.
     pub fn limit_patience(&mut self, limit: Duration) {
-        let Liveness { session_silence, .. } = Liveness::default();
-        self.limits.patience = self.limits.patience.min(limit.max(session_silence));
+        self.limits.limit_patience(limit);
     }
 
     /// The limits of its I/O node.

@@ -4,24 +4,30 @@
 //! ```text
 //! TOKEN          the manifest of the latest generation that was read or sent
 //! seen-HASH      number, hash and token of the newest record; HASH is of site, data set and the first I/O node's key
+//! name-HASH      the data set's name, so that one that has vanished can be told
 //!
 //! manifest =
 //! identity of the generation, 32 bytes · BLAKE3 hash of the rest, 32 bytes ·
 //! length of the list (u32, little-endian) · list of the manifest's chunks (postcard) · manifest
 //! ```
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::dataset::Site;
 use super::job::Job;
 use super::manifests::identity;
 use super::spool::ManifestFile;
+use crate::name::SubfilePath;
 use crate::replication::{ChunkRef, Generation, Hash, SignedRecord, Token};
 
 const HASH: usize = 32;
+/// How files are called that have the name of a data set.
+const NAME: &str = "name-";
 
 /// A folder with a manifest for each data set, the latest one, and what was last seen of it.
 ///
@@ -68,6 +74,7 @@ impl ManifestCache {
         let Some(path) = self.seen_path(job) else { return };
         let seen = Seen { token: record.token, number: record.number, hash: record.hash() };
         let before = self.seen(job);
+        self.remember_name(job);
         if before == Some(seen) {
             return;
         }
@@ -79,12 +86,31 @@ impl ManifestCache {
         let _ = write_seen(&path, &seen);
     }
 
+    /// The data sets of a site that this machine has seen; `key` is that of the first I/O node.
+    pub fn datasets_of(&self, site: &Site, key: [u8; 32]) -> BTreeSet<SubfilePath> {
+        let entries = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok());
+        let known = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let hash = entry.file_name().to_str()?.strip_prefix(NAME)?.to_owned();
+            // What belongs to another site, or is damaged, has another hash.
+            let name = fs::read_to_string(entry.path()).ok()?;
+            let is_of_site = place_of(&site.name, &name, site.io_nodes.first()?, key).to_string() == hash;
+            SubfilePath::new(&name).ok().filter(|_| is_of_site)
+        };
+        entries.into_iter().flatten().filter_map(known).collect()
+    }
+
+    fn remember_name(&self, job: &Job) {
+        let (Some(folder), Some(place)) = (&self.folder, place_of_job(job)) else { return };
+        let path = folder.join(format!("{NAME}{place}"));
+        if !path.exists() {
+            // There is nobody to tell.
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&path, job.dataset.name()));
+        }
+    }
+
     fn seen_path(&self, job: &Job) -> Option<PathBuf> {
-        let dataset = &job.dataset;
-        let first = dataset.io_nodes().first()?;
-        let key = job.keys.get(first).copied().unwrap_or_default();
-        let name = [dataset.site().as_bytes(), dataset.name().as_bytes(), first.as_bytes(), &key].join(&0);
-        Some(self.folder.as_ref()?.join(format!("seen-{}", Hash::of(&name))))
+        Some(self.folder.as_ref()?.join(format!("seen-{}", place_of_job(job)?)))
     }
 
     /// A place for what a command has to remember about a data set.
@@ -96,6 +122,17 @@ impl ManifestCache {
         let name: String = token.0.iter().map(|byte| format!("{byte:02x}")).collect();
         Some(self.folder.as_ref()?.join(name))
     }
+}
+
+/// What stands for a data set in the names of files.
+fn place_of(site: &str, dataset: &str, first_io_node: &str, key: [u8; 32]) -> Hash {
+    Hash::of(&[site.as_bytes(), dataset.as_bytes(), first_io_node.as_bytes(), &key].join(&0))
+}
+
+fn place_of_job(job: &Job) -> Option<Hash> {
+    let first = job.dataset.io_nodes().first()?;
+    let key = job.keys.get(first).copied().unwrap_or_default();
+    Some(place_of(job.dataset.site(), job.dataset.name(), first, key))
 }
 
 /// A record that this machine has seen.

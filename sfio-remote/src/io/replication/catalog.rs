@@ -10,11 +10,11 @@ use super::dataset::Site;
 use super::error::{Outcome, ReplicationError, answer_of};
 use super::job::Job;
 use crate::client::Durability;
-use crate::dataset::{DatasetPath, Territory, record_number};
+use crate::dataset::{DatasetFile, DatasetPath, Territory, record_number};
 use crate::io::{FileError, Patience, SfioClient};
 use crate::name::SubfilePath;
 use crate::remote_error::ErrorKind;
-use crate::store::EntryKind;
+use crate::store::{Entry, EntryKind};
 
 /// How many folders, or data sets, are asked about at once.
 const AT_ONCE: usize = 32;
@@ -25,6 +25,9 @@ const AT_ONCE: usize = 32;
 pub struct Catalog {
     /// The names of the data sets, those that were removed among them.
     pub datasets: BTreeSet<SubfilePath>,
+    /// Folders in which runs have left something, and of which no I/O node has a record: nothing was published there
+    /// yet.
+    pub unfinished: BTreeSet<SubfilePath>,
     /// Folders that this member may not look into.
     pub closed: BTreeSet<SubfilePath>,
 }
@@ -60,6 +63,8 @@ async fn open(job: Job) -> Outcome<View> {
 enum Look {
     /// It has the records of this data set.
     Records(DatasetPath),
+    /// Runs have left something of this data set in it.
+    Remains(DatasetPath),
     /// These folders are in it.
     Folders(Vec<SubfilePath>),
     /// This member may not look into it.
@@ -85,13 +90,17 @@ impl Catalog {
         }
         let mut catalog = Catalog::default();
         while let Some(done) = errands.join_next().await {
-            let Catalog { datasets, closed } = done.expect("errands do not panic, and nobody aborts them")?;
+            let Catalog { datasets, unfinished, closed } =
+                done.expect("errands do not panic, and nobody aborts them")?;
             catalog.datasets.extend(datasets);
+            catalog.unfinished.extend(unfinished);
             catalog.closed.extend(closed);
         }
         // Whoever may not look into a folder on one I/O node cannot read what is in it.
-        let Catalog { datasets, closed } = &mut catalog;
-        datasets.retain(|name| !closed.iter().any(|folder| name.is_beneath(folder)));
+        let Catalog { datasets, unfinished, closed } = &mut catalog;
+        let is_open = |name: &SubfilePath| !closed.iter().any(|folder| name.is_beneath(folder));
+        datasets.retain(is_open);
+        unfinished.retain(|name| is_open(name) && !datasets.contains(name));
         Ok(catalog)
     }
 
@@ -119,12 +128,21 @@ impl Catalog {
             match look {
                 Ok(Look::Folders(folders)) => waiting.extend(folders),
                 Ok(Look::Records(dataset)) => drop(catalog.datasets.insert(dataset.folder().clone())),
+                Ok(Look::Remains(dataset)) => drop(catalog.unfinished.insert(dataset.folder().clone())),
                 Ok(Look::Closed) if folder != *top => drop(catalog.closed.insert(folder)),
                 Ok(Look::Closed) => return Err(ReplicationError::Closed(folder)),
                 Err(error) => return Err(error.into()),
             }
         }
     }
+}
+
+/// The data set of which an entry of a folder is what a run has left.
+fn remains_of(folder: &SubfilePath, entry: &Entry) -> Option<DatasetPath> {
+    let path = folder.join(&entry.name).ok().filter(|_| entry.kind != EntryKind::Folder)?;
+    let is_of_run = matches!(Territory::of(&path), Territory::Dataset(kind) if kind != DatasetFile::Commit);
+    let (dataset, _) = folder.as_str().rsplit_once('/').filter(|_| is_of_run)?;
+    DatasetPath::new(SubfilePath::new(dataset).ok()?).ok()
 }
 
 async fn look_into(client: &SfioClient, io_node: &str, folder: &SubfilePath) -> Result<Look, FileError> {
@@ -139,6 +157,9 @@ async fn look_into(client: &SfioClient, io_node: &str, folder: &SubfilePath) -> 
             && page.entries.iter().any(|entry| record_number(&entry.name).is_some())
         {
             return Ok(Look::Records(dataset.clone()));
+        }
+        if let Some(dataset) = page.entries.iter().find_map(|entry| remains_of(folder, entry)) {
+            return Ok(Look::Remains(dataset));
         }
         after = page.entries.last().map(|entry| entry.name.clone());
         let folders = page.entries.iter().filter(|entry| entry.kind == EntryKind::Folder);

@@ -132,7 +132,10 @@ pub enum ReplicationError {
     #[error("generation {0} has been removed meanwhile")]
     Removed(u64),
     /// More would be deleted than is allowed.
-    #[error("{found} entries are gone and would be deleted; --max-delete allows {allowed}")]
+    #[error("{} gone and would be deleted; --max-delete allows {allowed}", match .found {
+        1 => "1 entry is".to_owned(),
+        several => format!("{several} entries are"),
+    })]
     TooManyDeletions {
         /// How many would be deleted.
         found: u64,
@@ -249,6 +252,7 @@ impl ReplicationError {
 /// Whether waiting may help: nothing that was asked for was refused.
 pub(super) fn is_outage(error: &FileError) -> bool {
     match error {
+        error if error.is_for_the_key() => false,
         FileError::Operation(operation) => match operation {
             OperationError::Connect { .. }
             | OperationError::SessionClosed { .. }
@@ -305,6 +309,7 @@ fn kind_of(error: &FileError) -> FailureKind {
     match error {
         error if is_loss(error) => FailureKind::Integrity,
         error if is_outage(error) => FailureKind::Network,
+        error if error.is_for_the_key() => FailureKind::Input,
         FileError::Operation(OperationError::Protocol { .. }) => FailureKind::Network,
         FileError::Operation(OperationError::UnknownMember { .. }) => FailureKind::Input,
         FileError::OutOfPatience { error, .. } => kind_of(error),

@@ -26,6 +26,7 @@ mod manifests;
 mod meter;
 mod namesakes;
 mod objects;
+mod owners;
 mod packer;
 mod parts;
 mod patterns;

@@ -30,6 +30,8 @@ use crate::replication::{ChunkRef, Entry, EntryKind, Hash, Metadata, Owner, Piec
 
 /// Under such a name a file is written until all of it is there; the rest is a hash of its own name.
 const PART: &str = ".sfio-part-";
+/// How many digits of the hash that is.
+const HASH_DIGITS: usize = 16;
 
 /// Something to do in a tree, in the order of a walk.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,6 +86,16 @@ impl Step {
         }
     }
 
+    /// What is to be there; none if something is removed.
+    pub(super) fn entry(&self) -> Option<&Entry> {
+        match self {
+            Step::Remove { .. } => None,
+            Step::Enter(entry) | Step::Link(entry) | Step::Touch(entry) | Step::File { entry, .. } => {
+                Some(entry)
+            }
+        }
+    }
+
     /// The chunks that come from the site.
     pub(super) fn missing(&self) -> Box<dyn Iterator<Item = &ChunkRef> + '_> {
         match self {
@@ -97,9 +109,11 @@ impl Step {
     }
 }
 
-/// Whether a path is that of a part.
+/// Whether a path is that of a part. What somebody else calls nearly so is a file like any other.
 pub(crate) fn is_part(path: &TreePath) -> bool {
-    path.components().next_back().is_some_and(|name| name.starts_with(PART.as_bytes()))
+    let hash = path.components().next_back().and_then(|name| name.strip_prefix(PART.as_bytes()));
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    hash.is_some_and(|hash| hash.len() == HASH_DIGITS && hash.iter().all(is_digit))
 }
 
 /// Where the part of a file is.

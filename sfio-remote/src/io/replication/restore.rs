@@ -12,6 +12,7 @@ use super::error::{FailureKind, Outcome, ReplicationError, local};
 use super::filter::Filter;
 use super::meter::{Meter, Phase};
 use super::objects::Objects;
+use super::owners::Giving;
 use super::planting::{Planter, Source, Step, Task, is_part, part_of};
 use super::read_ahead::ReadAhead;
 use super::spool::{ManifestFile, Spool, SpoolWriter};
@@ -155,6 +156,10 @@ async fn plant(
             Ok(Some((chunk, bytes))) => {
                 Meter::add(&meter.bytes_done, bytes.len() as u64);
                 done = done.and_then(|()| Ok(planter.write(&chunk, &bytes)?));
+                // The disk is full, and what is behind it in the file would have no room either.
+                if done.as_ref().is_err_and(Fault::is_for_space) {
+                    break;
+                }
             }
             Ok(None) => break,
             Err(error) if error.kind() == FailureKind::Integrity => done = Err(error.into()),
@@ -202,10 +207,12 @@ fn plan(
     };
     let mut wanted = admitted.as_ref().unwrap_or(wanted.manifest).entries()?;
     let tree = exists.then(|| Tree::open(target)).transpose()?;
+    let giving = options.owners.then(Giving::of_this_process).transpose()?;
     let mut planning = Planning {
         target,
         options,
         tree,
+        giving,
         summary: Summary::default(),
         unseen: options.filter.listed().cloned().unwrap_or_default(),
         tasks: SpoolWriter::new()?,
@@ -218,6 +225,9 @@ fn plan(
     };
     let top_change = top_differs.then_some(Change::Touched);
     planning.expect(top_change, &TreePath::top());
+    if top_differs || !exists {
+        planning.check_owner(&TreePath::top(), &top)?;
+    }
     let merge = Merge { distrusts_times: options.distrusts_times };
     let (mut before, mut next) = (None, None);
     loop {
@@ -241,6 +251,8 @@ struct Planning<'a, F> {
     target: &'a Path,
     options: &'a RestoreOptions,
     tree: Option<Tree>,
+    /// To whom files may be given, if owners are restored.
+    giving: Option<Giving>,
     summary: Summary,
     /// The paths that somebody has listed and that nothing was found at so far.
     unseen: BTreeSet<TreePath>,
@@ -330,8 +342,15 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
 
     /// What is to be done, and what it does to the entry.
     fn push(&mut self, step: Step, change: Option<Change>) -> io::Result<()> {
+        if let Some(entry) = step.entry().filter(|_| change.is_some()) {
+            self.check_owner(&entry.path, &entry.metadata)?;
+        }
         self.expect(change, step.path());
         self.tasks.push(&Task { step, change })
+    }
+
+    fn check_owner(&self, path: &TreePath, metadata: &Metadata) -> io::Result<()> {
+        self.giving.as_ref().map_or(Ok(()), |giving| giving.check(path, metadata.owner))
     }
 
     /// A dry run says what would happen; any other one, what has.
@@ -383,7 +402,9 @@ impl<F: FnMut(Change, &TreePath)> Planning<'_, F> {
         Ok(walk.all(|found| {
             let (path, is_directory) = match &found {
                 Ok(entry) => (&entry.path, entry.kind == EntryKind::Directory),
-                Err(LeftOut::Special(problem) | LeftOut::Failed(problem)) => (&problem.path, false),
+                Err(LeftOut::Special(problem) | LeftOut::Part(problem) | LeftOut::Failed(problem)) => {
+                    (&problem.path, false)
+                }
             };
             *deletes && filter.admits_with_parents(&directory.join(path), is_directory)
         }))

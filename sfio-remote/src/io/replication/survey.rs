@@ -39,6 +39,8 @@ pub struct Summary {
     pub problems: Vec<Problem>,
     /// Sockets, pipes and devices: no data set holds them, and a run is as if they were not there.
     pub specials: Vec<Problem>,
+    /// What interrupted fetches have left in the tree that is sent; it stays where it is.
+    pub parts: Vec<Problem>,
     /// How many of the problems are that the site has lost or damaged something.
     pub damaged: u64,
     /// How many of them are that no space is left on the disk that the tree is on.
@@ -69,7 +71,7 @@ impl Summary {
         unseen: BTreeSet<TreePath>,
         mut admits: impl FnMut(&TreePath, bool) -> bool,
     ) {
-        let complaints = self.problems.iter().chain(&self.specials);
+        let complaints = self.problems.iter().chain(&self.specials).chain(&self.parts);
         let known: BTreeSet<TreePath> = complaints.map(|complaint| complaint.path.clone()).collect();
         let missing = unseen.into_iter().filter(|path| {
             let is_known = known.contains(path) || path.parents().any(|above| known.contains(&above));

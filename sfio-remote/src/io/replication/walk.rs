@@ -11,6 +11,7 @@ use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, fgetxattr, flistxattr, fstat, openat, readlinkat, statat,
 };
 
+use super::planting::is_part;
 use super::selection::Selection;
 use super::survey::Summary;
 use super::tree::{Tree, open_directory};
@@ -39,6 +40,8 @@ impl fmt::Display for Problem {
 pub enum LeftOut {
     /// It is a socket, a pipe or a device, which never takes part.
     Special(Problem),
+    /// It is what an interrupted fetch has left, and whoever walks has no use for that.
+    Part(Problem),
     /// It cannot be looked at.
     Failed(Problem),
 }
@@ -64,6 +67,8 @@ pub struct Walk<'a> {
     first_names: BTreeMap<(u64, u64), TreePath>,
     /// The file system of the top, if the walk does not leave it.
     device: Option<u64>,
+    /// Whether what interrupted fetches have left stays out.
+    passes_parts_over: bool,
     /// Whether an entry was found that takes part, and one that does not.
     has_admitted: bool,
     has_passed_over: bool,
@@ -97,6 +102,7 @@ impl<'a> Walk<'a> {
             attributes,
             first_names: BTreeMap::new(),
             device: None,
+            passes_parts_over: false,
             has_admitted: false,
             has_passed_over: false,
         })
@@ -110,6 +116,14 @@ impl<'a> Walk<'a> {
         let top = self.levels.first().map(|level| fstat(&level.directory)).transpose()?;
         self.device = top.map(|top| top.st_dev);
         Ok(self)
+    }
+
+    /// The same walk without what interrupted fetches have left in the tree: the next fetch uses that, and to everybody
+    /// else it is nothing.
+    #[must_use]
+    pub fn without_parts(mut self) -> Walk<'a> {
+        self.passes_parts_over = true;
+        self
     }
 
     /// The metadata of the top itself.
@@ -140,6 +154,10 @@ impl<'a> Walk<'a> {
             return Ok(Look::Nothing);
         }
         self.has_admitted = true;
+        // A part may be a name of a file that others are names of, too, so it must not become the first one.
+        if self.passes_parts_over && file_type != FileType::Directory && is_part(&path) {
+            return Ok(Look::Part);
+        }
         let kind = match file_type {
             FileType::Directory => EntryKind::Directory,
             FileType::Symlink => {
@@ -176,6 +194,8 @@ enum Look {
     Nothing,
     /// What no data set holds, in words.
     Special(&'static str),
+    /// What an interrupted fetch has left.
+    Part,
     Entry(Entry),
 }
 
@@ -209,6 +229,10 @@ impl Iterator for Walk<'_> {
                 Ok(Look::Special(what)) => {
                     return Some(Err(LeftOut::Special(Problem { path, what: what.to_owned() })));
                 }
+                Ok(Look::Part) => {
+                    let what = "an interrupted fetch has left it".to_owned();
+                    return Some(Err(LeftOut::Part(Problem { path, what })));
+                }
                 Err(error) => return Some(Err(LeftOut::Failed(Problem { path, what: words(&error) }))),
             }
         }
@@ -238,6 +262,7 @@ pub(super) fn next_entry(
         match walk.next()? {
             Ok(entry) => return Some(entry),
             Err(LeftOut::Special(special)) => summary.specials.push(special),
+            Err(LeftOut::Part(part)) => summary.parts.push(part),
             Err(LeftOut::Failed(problem)) => summary.problems.push(problem),
         }
     }

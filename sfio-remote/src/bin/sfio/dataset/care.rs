@@ -1,10 +1,12 @@
 //! How careful and how patient a command on a data set is, and what it needs to begin.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sfio_remote::io::Patience;
-use sfio_remote::io::replication::{Author, Awaited, DataSet, Job, ManifestCache, Meter, Wait};
+use sfio_remote::io::replication::{Author, Awaited, DataSet, Job, ManifestCache, Meter, Site, Wait};
+use sfio_remote::name::SubfilePath;
 
 use super::address::Address;
 use crate::client::{Endurance, Identification, Session};
@@ -61,15 +63,13 @@ impl Care {
     /// What a command on that data set needs.
     pub(super) fn job(&self, session: &Session, address: &Address) -> Result<Job, Failure> {
         let site = address.site(session)?;
-        let members = session.overlay().listed_members();
-        let keys = members.map(|(_, member)| (member.name.clone(), member.keys.ed25519)).collect();
         // A first look, so that later there is always something to draw from.
         random_bytes::<16>()?;
         let dataset = DataSet::new(session.client(), &site, address.dataset().clone());
         Ok(Job {
             dataset: dataset.or_fail(Exit::Usage, address)?,
             author: Author { member: session.member_name().to_owned(), identity: session.identity().clone() },
-            keys: Arc::new(keys),
+            keys: Arc::new(keys(session)),
             cache: cache(),
             accepts_older: self.accept_older,
             patience: self.endurance.limit(),
@@ -81,6 +81,12 @@ impl Care {
 }
 
 impl Care {
+    /// The data sets of a site that this machine has seen, unless it is not to insist on them.
+    pub(super) fn remembered(&self, session: &Session, site: &Site) -> BTreeSet<SubfilePath> {
+        let key = site.io_nodes.first().and_then(|first| keys(session).get(first).copied());
+        if self.accept_older { BTreeSet::new() } else { cache().datasets_of(site, key.unwrap_or_default()) }
+    }
+
     /// Says on the meter which sessions wait, and tells outages of what the meter says, as long as there is one.
     pub(super) fn follow(&self, session: &Session, meter: &Arc<Meter>) {
         let (outages, limit) = (Arc::clone(session.outages()), self.endurance.limit());
@@ -109,6 +115,12 @@ impl Care {
 /// What a session with a silent I/O node waits for.
 fn awaited(silence: &Silence, limit: Duration) -> Wait {
     Wait { awaited: Awaited::Network, what: silence.to_string(), since: silence.since(), limit }
+}
+
+/// The keys of all members, by their names.
+fn keys(session: &Session) -> BTreeMap<String, [u8; 32]> {
+    let members = session.overlay().listed_members();
+    members.map(|(_, member)| (member.name.clone(), member.keys.ed25519)).collect()
 }
 
 fn now_ms() -> u64 {

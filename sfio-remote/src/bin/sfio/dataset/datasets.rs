@@ -1,5 +1,6 @@
 //! `sfio datasets`: which data sets there are on a site.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indicatif::{BinaryBytes, HumanCount};
@@ -21,7 +22,8 @@ use crate::exit::Failure;
 /// List the data sets of a site
 ///
 /// All folders are looked through, with what this member may read. A data set that was removed is listed as long as
-/// something of it is kept for readers.
+/// something of it is kept for readers, and one of which nothing is published yet as long as runs have sent something.
+/// One that this machine has seen, and that no I/O node knows any more, is told with exit code 5.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   sfio datasets --overlay try local
@@ -44,6 +46,14 @@ struct Known {
     record: Arc<SignedRecord>,
 }
 
+/// What there is on a site.
+struct Listing<'a> {
+    scope: &'a Scope,
+    known: Vec<Known>,
+    /// Data sets of which nothing is published yet.
+    unfinished: BTreeSet<SubfilePath>,
+}
+
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.care.as_member(async |session| {
         let scope = &options.scope;
@@ -52,19 +62,28 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         options.care.follow(session, &meter);
         let waiting = Board::of_waiting(Arc::clone(&meter));
         let looked = Catalog::look_through(session.client(), &site, scope.folder(), &patience).await;
-        let Catalog { datasets, closed } = looked.map_err(|error| failure(scope, &error))?;
+        let Catalog { mut datasets, unfinished, closed } = looked.map_err(|error| failure(scope, &error))?;
+        datasets.extend(options.care.remembered(session, &site).into_iter().filter(|name| {
+            name.is_beneath(scope.folder()) && !closed.iter().any(|folder| name.is_beneath(folder))
+        }));
         for folder in closed {
             output::note(format_args!("sfio: {scope}: this member may not look into {folder}"));
         }
         let (known, failed) = ask(options, session, datasets, &meter).await?;
         drop(waiting);
+        let listing = Listing { scope, known, unfinished };
         match options.json {
-            true => print_json(&known),
-            false if known.is_empty() && failed.is_none() => {
+            true => print_json(&listing),
+            false if listing.is_empty() && failed.is_none() => {
                 output::line(format_args!("there is no data set in {scope}"))
             }
-            false => output::print(table(&known).folded(output::columns(None))),
+            false => output::print(table(&listing).folded(output::columns(None))),
         }?;
+        if !options.json && !listing.unfinished.is_empty() {
+            output::note(
+                "unfinished: nothing is published yet; the next sync goes on, or `sfio forget --unfinished` removes it",
+            );
+        }
         failed.map_or(Ok(()), Err)
     })
 }
@@ -100,24 +119,39 @@ async fn ask(
     Ok((known, failed))
 }
 
-fn print_json(known: &[Known]) -> Result<(), Failure> {
+impl Listing<'_> {
+    fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.unfinished.is_empty()
+    }
+}
+
+fn print_json(listing: &Listing<'_>) -> Result<(), Failure> {
     let mut results = Results::open(None)?;
-    for Known { name, record } in known {
+    for Known { name, record } in &listing.known {
         let current = record.current();
         results.line(json!({
-            "dataset": format!("{}:{name}", record.site), "removed": record.is_removed(),
+            "dataset": format!("{}:{name}", record.site), "removed": record.is_removed(), "unfinished": false,
             "generations": record.generations.len(), "current": current.map(|current| current.number),
             "entries": current.map(|current| current.entries), "bytes": current.map(|current| current.bytes),
             "published_ms": current.map(|current| current.published_ms),
             "changed_ms": record.published_ms, "changed_by": record.signer.member,
         }))?;
     }
+    for name in &listing.unfinished {
+        let dataset = listing.scope.address(name.clone()).to_string();
+        let nothing = serde_json::Value::Null;
+        results.line(json!({
+            "dataset": dataset, "removed": false, "unfinished": true, "generations": 0, "current": nothing,
+            "entries": nothing, "bytes": nothing, "published_ms": nothing, "changed_ms": nothing,
+            "changed_by": nothing,
+        }))?;
+    }
     results.close()
 }
 
-fn table(known: &[Known]) -> Table {
+fn table(listing: &Listing<'_>) -> Table {
     let mut table = Table::new(["data set", "generations", "entries", "size", "published", "changed by"]);
-    for Known { name, record } in known {
+    for Known { name, record } in &listing.known {
         let [entries, size, published] = match record.current() {
             Some(current) => [
                 HumanCount(current.entries).to_string(),
@@ -128,6 +162,10 @@ fn table(known: &[Known]) -> Table {
         };
         let (name, count) = (format!("{}:{name}", record.site), record.generations.len().to_string());
         table.push(vec![name, count, entries, size, published, record.signer.member.clone()]);
+    }
+    for name in &listing.unfinished {
+        let name = listing.scope.address(name.clone()).to_string();
+        table.push([name.as_str(), "0", "-", "-", "unfinished", "-"].map(str::to_owned).to_vec());
     }
     table
 }

@@ -27,6 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use indicatif::HumanCount;
 use sfio_remote::io::replication::{FailureKind, ManifestFile, Reading, ReplicationError};
 use sfio_remote::replication::Generation;
 
@@ -116,6 +117,11 @@ fn warn(disagreements: &[String], address: &Address) {
             "sfio: {address}: I/O nodes disagree: {disagreement}; `sfio repair` puts back what is missing"
         ));
     }
+}
+
+/// So many of something, in the words of a sentence.
+fn counted(count: u64, one: &str, several: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{} {several}", HumanCount(count)) }
 }
 
 /// Generations, in the words of a sentence.

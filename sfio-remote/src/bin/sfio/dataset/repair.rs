@@ -80,7 +80,12 @@ fn say(repaired: &Repaired, options: &Options) -> Result<(), Failure> {
         telling.line(format_args!("{io_node}: its {what} lost; `sfio verify {dataset}` tells of what"));
     }
     if *condemned > 0 {
-        telling.line(format_args!("{condemned} runs that left nothing of use are removed after the grace"));
+        let runs = super::counted(
+            *condemned,
+            "run that left nothing of use is",
+            "runs that left nothing of use are",
+        );
+        telling.line(format_args!("{runs} removed after the grace"));
     }
     lost.iter().for_each(|what| telling.line(format_args!("lost: {what}")));
     telling.finish()

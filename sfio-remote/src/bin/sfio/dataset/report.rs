@@ -9,6 +9,7 @@ use serde_json::json;
 use sfio_remote::io::replication::{Change, Mended, Meter, Summary};
 use sfio_remote::replication::TreePath;
 
+use super::counted;
 use super::sync::Options;
 use crate::exit::{Exit, Failure};
 
@@ -75,6 +76,9 @@ impl Report {
             _ if problems.is_empty() => return Ok(()),
             (0, 0) => (Exit::Partial, String::new()),
             (0, _) => (Exit::NoSpace, String::new()),
+            (_, _) if problems.len() == 1 => {
+                (Exit::Integrity, ", because the site has lost or damaged its content".to_owned())
+            }
             (damaged, _) => (
                 Exit::Integrity,
                 format!(", {damaged} of them because the site has lost or damaged their content"),
@@ -84,6 +88,7 @@ impl Report {
         let left_out = match *without_space {
             // The run ended at the first one.
             full if full == count as u64 => String::new(),
+            _ if count == 1 => format!("1 entry was left out{why}; "),
             _ => format!("{count} entries were left out{why}; "),
         };
         let rest = match without_space {
@@ -116,8 +121,8 @@ impl Report {
             return;
         }
         telling.line(counts(&self.summary));
-        self.tell_specials(telling, options);
-        telling.line(self.amounts(options));
+        self.tell_left_out(telling, options);
+        telling.line(self.amounts(options.is_dry_run()));
         if options.stats {
             self.statistics().iter().for_each(|line| telling.line(line));
         }
@@ -126,43 +131,51 @@ impl Report {
         }
         let Mended { chunks, bytes, left } = self.mended;
         if chunks > 0 {
-            let (chunks, bytes) = (HumanCount(chunks), BinaryBytes(bytes));
+            let bytes = BinaryBytes(bytes);
+            let (chunks, they_are) = match chunks {
+                1 => ("1 damaged chunk was".to_owned(), "it is"),
+                chunks => (format!("{} damaged chunks were", HumanCount(chunks)), "they are"),
+            };
             // A generation whose manifest is damaged is lost, whatever its files consist of.
             let which =
                 if self.warnings.is_empty() { "all generations" } else { "all generations that can be read" };
-            telling.line(format_args!(
-                "{chunks} damaged chunks were sent again, {bytes}: they are whole in {which}"
-            ));
+            telling.line(format_args!("{chunks} sent again, {bytes}: {they_are} whole in {which}"));
         }
         if left > 0 {
-            let left = HumanCount(left);
-            telling.line(format_args!("{left} chunks stay damaged: the source does not have their content"));
+            let left = counted(left, "chunk stays", "chunks stay");
+            telling.line(format_args!("{left} damaged: the source does not have the content"));
         }
         telling.line(&self.line);
     }
 
-    /// How many sockets, pipes and devices were left out; which, where changes are said.
-    fn tell_specials(&self, telling: &Telling, options: &Options) {
-        let specials = &self.summary.specials;
-        if options.says_changes() {
-            specials.iter().for_each(|special| telling.line(format_args!("{:8} {special}", "left out")));
-        }
-        if !specials.is_empty() {
-            let count = HumanCount(specials.len() as u64);
-            telling.line(format_args!("{count} left out: sockets, pipes or devices"));
+    /// How many sockets, pipes and devices were left out, and how many parts of an interrupted fetch; which, where
+    /// changes are said.
+    fn tell_left_out(&self, telling: &Telling, options: &Options) {
+        let Summary { specials, parts, .. } = &self.summary;
+        let left_out = [
+            (specials, "sockets, pipes or devices"),
+            (parts, "what an interrupted fetch has left, .sfio-part-…; the next fetch uses it"),
+        ];
+        for (entries, what) in left_out {
+            if options.says_changes() {
+                entries.iter().for_each(|entry| telling.line(format_args!("{:8} {entry}", "left out")));
+            }
+            if !entries.is_empty() {
+                telling.line(format_args!("{} left out: {what}", HumanCount(entries.len() as u64)));
+            }
         }
     }
 
-    fn amounts(&self, options: &Options) -> String {
-        let files = HumanCount(self.summary.files);
-        if options.is_dry_run() {
-            return format!("{} in {files} files would be read", BinaryBytes(self.summary.bytes));
+    fn amounts(&self, is_dry_run: bool) -> String {
+        let files = counted(self.summary.files, "file", "files");
+        if is_dry_run {
+            return format!("{} in {files} would be read", BinaryBytes(self.summary.bytes));
         }
         let done = BinaryBytes(self.bytes);
         let [moved, known] =
             [&self.meter.moved, &self.meter.known].map(|amount| BinaryBytes(Meter::get(amount)));
         let seconds = self.took.as_secs_f64();
-        format!("{done} in {files} files; {moved} over the network, {known} known; {seconds:.1} s")
+        format!("{done} in {files}; {moved} over the network, {known} known; {seconds:.1} s")
     }
 
     /// How much there was of what, a line each.
@@ -201,6 +214,7 @@ impl Report {
             "mended_bytes": self.mended.bytes, "damaged_chunks": self.mended.left,
             "problems": self.summary.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "specials": self.summary.specials.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "parts": self.summary.parts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }
 }
@@ -229,7 +243,40 @@ pub(super) fn counts(summary: &Summary) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sfio_remote::io::replication::Problem;
+
     use super::*;
+
+    #[test]
+    fn one_is_not_told_as_several() {
+        let one = |damaged| Report {
+            summary: Summary {
+                files: 1,
+                damaged,
+                problems: vec![Problem {
+                    path: TreePath::new(b"a".to_vec()).expect("a path"),
+                    what: "lost".into(),
+                }],
+                ..Summary::default()
+            },
+            meter: Arc::default(),
+            bytes: 1024,
+            took: Duration::ZERO,
+            generation: None,
+            is_new: false,
+            resumed: 0,
+            mended: Mended::default(),
+            warnings: Vec::new(),
+            line: String::new(),
+        };
+        assert!(one(0).amounts(false).starts_with("1.00 KiB in 1 file; "), "{}", one(0).amounts(false));
+        let verdict = |damaged| one(damaged).verdict().expect_err("something is left out").to_string();
+        assert_eq!(verdict(0), "1 entry was left out; everything else is done");
+        assert!(
+            verdict(1)
+                .starts_with("1 entry was left out, because the site has lost or damaged its content; ")
+        );
+    }
 
     #[test]
     fn kinds_without_entries_are_not_mentioned() {

@@ -1,5 +1,6 @@
 //! `sfio sync`: a tree becomes a data set's next generation, or a generation becomes a tree.
 
+mod direction;
 mod download;
 mod upload;
 
@@ -12,6 +13,7 @@ use program::quantity;
 use sfio_remote::io::replication::{Attributes, Deletion, Filter, Meter, RestoreOptions, SendOptions};
 use sfio_remote::replication::{Compression, MAX_ORIGIN_TEXT_BYTES};
 
+use self::direction::Direction;
 use self::download::Download;
 use self::upload::Upload;
 use super::address::Place;
@@ -67,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long)]
     checksum: bool,
 
-    /// How to compress: auto, never, lz4, zstd, or zstd:LEVEL with a level of -7 to 19
+    /// When sending, how to compress: auto, never, lz4, zstd, or zstd:LEVEL with a level of -7 to 19
     ///
     /// auto compresses where that makes the data arrive sooner, and by what does so most. What is sent compressed is
     /// stored so.
@@ -82,7 +84,7 @@ pub(crate) struct Options {
     #[arg(long)]
     xattrs: bool,
 
-    /// How many generations to keep, the new one included; who may only append keeps all
+    /// When sending, how many generations to keep, the new one included; who may only append keeps all
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     keep: u16,
 
@@ -93,7 +95,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RATE")]
     bwlimit: Option<Limit>,
 
-    /// Go on: look for changes again and again, with a pause of so long, as 5s or 10min, and send them
+    /// When sending, go on: look for changes again and again, with a pause of so long, as 5s or 10min, and send them
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5s", require_equals = true,
           conflicts_with = "dry_run", value_parser = pause)]
     watch: Option<Duration>,
@@ -102,15 +104,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ADDR", requires = "watch")]
     metrics: Option<SocketAddr>,
 
-    /// End with code 9 if another run publishes meanwhile, instead of comparing again and publishing behind it
+    /// When sending, end with code 9 if another run publishes meanwhile, instead of comparing again and publishing
+    /// behind it
     #[arg(long)]
     if_current: bool,
 
-    /// Name the new generation; there will be one of that name even if nothing has changed
+    /// When sending, name the new generation; there will be one of that name even if nothing has changed
     #[arg(long, value_name = "TEXT", value_parser = origin_text)]
     tag: Option<String>,
 
-    /// What the generation says of where it comes from; without it the machine's name
+    /// When sending, what the generation says of where it comes from; without it the machine's name
     #[arg(long, value_name = "NAME", value_parser = origin_text)]
     host: Option<String>,
 
@@ -120,11 +123,11 @@ pub(crate) struct Options {
     #[arg(long)]
     owners: bool,
 
-    /// Fetch this generation and not the current one
+    /// When fetching, this generation and not the current one
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
 
-    /// Read so many files at once; they are sent in the same order all the same
+    /// When sending, read so many files at once; they are sent in the same order all the same
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
 
@@ -150,12 +153,19 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     care: Care,
+
+    /// What is to be said of an option that would do nothing in this direction.
+    #[arg(skip)]
+    misplaced: Option<String>,
 }
 
 impl Options {
-    /// Of several patterns the last that matches counts, so their order must be known.
-    pub(crate) fn order_patterns(&mut self, matches: &ArgMatches) {
+    /// Takes from the command line what clap does not say by itself: of several patterns the last that matches counts,
+    /// so their order must be known; and options with a default must not be given where they would do nothing.
+    pub(crate) fn take_from(&mut self, matches: &ArgMatches) {
         self.patterns.put_in_order(matches);
+        let direction = Direction::of(&self.source, &self.target);
+        self.misplaced = direction.and_then(|direction| direction.complaint(matches));
     }
 
     fn attributes(&self) -> Attributes {
@@ -212,6 +222,9 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(misplaced) = &options.misplaced {
+        return Err(Failure::new(Exit::Usage, misplaced));
+    }
     let filter = options.patterns.filter()?;
     match (&options.source, &options.target) {
         (Place::Local(source), Place::Remote(target)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::BinaryBytes;
 use program::output::Telling;
 use sfio_remote::io::replication::{Finding, Verified, VerifyOptions, verify};
 
@@ -71,9 +71,9 @@ fn report(verified: &Verified, telling: &Telling, options: &Options) -> Result<(
             telling.line(format_args!("{} were read by an interrupted run", BinaryBytes(*resumed_bytes)));
         }
         if *findings == 0 {
-            let (entries, bytes) = (HumanCount(*entries), BinaryBytes(*bytes));
+            let (entries, bytes) = (super::counted(*entries, "entry", "entries"), BinaryBytes(*bytes));
             telling.line(format_args!(
-                "{place}: {entries} entries, {bytes} read from the disks: all as they were stored"
+                "{place}: {entries}, {bytes} read from the disks: all as they were stored"
             ));
         }
         if let (Some(record), true) = (recorded, *findings > 0) {

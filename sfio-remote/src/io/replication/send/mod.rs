@@ -340,7 +340,7 @@ impl Sending {
                 true => Selection::with_ignore_files(&options.filter, &source),
                 false => Ok(Selection::from(&options.filter)),
             };
-            let walk = Walk::new(&source, selection()?, options.attributes)?;
+            let walk = Walk::new(&source, selection()?, options.attributes)?.without_parts();
             let mut walk = if options.is_on_one_file_system { walk.on_one_file_system()? } else { walk };
             // The top is in no list, so with a list it stays as it was.
             let kept_top = options.filter.listed().and(old_top.clone());

@@ -13,7 +13,7 @@ use sfio_remote::replication::TreePath;
 use super::super::address::Address;
 use super::super::rate::Limiting;
 use super::super::report::{Report, teller};
-use super::super::{failure, warn};
+use super::super::{counted, failure, warn};
 use super::Options;
 use crate::client::Session;
 use crate::exit::{Exit, Failure, OrFail as _};
@@ -117,12 +117,13 @@ impl<'a> Download<'a> {
     ) -> Result<(), Failure> {
         let Some(allowed) = self.options.max_delete else { return Ok(()) };
         let dry = RestoreOptions { is_dry_run: true, ..how.clone() };
-        let counted = restore(wanted, self.target, &dry, &Arc::default(), |_, _| {}).await;
-        let found = counted.map_err(|error| failure(source, &error))?.deleted;
+        let dry_run = restore(wanted, self.target, &dry, &Arc::default(), |_, _| {}).await;
+        let found = dry_run.map_err(|error| failure(source, &error))?.deleted;
         if found <= allowed {
             return Ok(());
         }
-        let message = format!("{found} entries would be deleted; --max-delete allows {allowed}");
+        let message =
+            format!("{} would be deleted; --max-delete allows {allowed}", counted(found, "entry", "entries"));
         Err(Failure::new(Exit::Failed, message))
     }
 
