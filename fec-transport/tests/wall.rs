@@ -103,6 +103,7 @@ const FOLDERS: [(&str, &[&str]); 21] = [
             "crypto",
             "transmit",
             "circuit",
+            "neighbour",
             "session",
             "routes",
             "node",
