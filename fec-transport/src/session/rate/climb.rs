@@ -1,5 +1,5 @@
 //! Between manoeuvres: the rate follows what is delivered, so that the queue is as long as it should be. Without a
-//! queue it climbs, ever faster, and slowly near a rate at which packets were dropped.
+//! queue it climbs, ever faster, and slowly above a rate at which packets were dropped.
 
 use std::time::Duration;
 
@@ -22,12 +22,10 @@ const LONGEST_DOUBLING: f64 = 1.0;
 /// The rate never grows by more than this share before it is seen what came of it: a link carries too much for so long,
 /// and over a long way that is a long queue.
 const LARGEST_STEP: f64 = 0.15;
-/// The growth near a ceiling, per second, at first.
+/// The growth above a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
-/// The seconds in which the growth near a ceiling doubles while no packets are dropped.
+/// The seconds in which the growth above a ceiling doubles while no packets are dropped.
 const CREEP_DOUBLES_IN: f64 = 1.5;
-/// A rate above this share of a ceiling is near it.
-const NEAR: f64 = 0.95;
 /// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
 /// session waits for it.
 const CLIMBED: Duration = Duration::from_secs(3);
@@ -100,7 +98,7 @@ impl Climb {
         } else {
             sight.rate
         };
-        match self.is_near_ceiling(sight.rate) {
+        match self.is_above_ceiling(sight.rate) {
             true => rate.min(sight.round.allowed_rate() * (1.0 + self.creep(sight.now) * sight.loop_delay)),
             false => rate,
         }
@@ -123,13 +121,13 @@ impl Climb {
         sight.round.allowed_rate() * (1.0 + growth.max(push))
     }
 
-    /// Growth near a ceiling, per second.
+    /// Growth above a ceiling, per second.
     fn creep(&self, now: Time) -> f64 {
         CREEP * (now.since(self.lowered_at).as_secs_f64() / CREEP_DOUBLES_IN).exp2()
     }
 
-    pub(super) fn is_near_ceiling(&self, rate: f64) -> bool {
-        self.ceiling.is_some_and(|ceiling| rate > NEAR * ceiling)
+    pub(super) fn is_above_ceiling(&self, rate: f64) -> bool {
+        self.ceiling.is_some_and(|ceiling| rate > ceiling)
     }
 
     /// Packets were dropped above this rate, in bit/s.

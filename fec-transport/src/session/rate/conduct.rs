@@ -269,8 +269,8 @@ impl RateController {
             return false;
         }
         let delay_tells = queue > STANDING_SHARE * self.target() && self.meter.is_told(now);
-        let is_near_ceiling = self.climb.is_near_ceiling(self.mean_rate());
-        self.meter.watch_mut().observe(feedback, delay_tells, is_near_ceiling)
+        let is_above_ceiling = self.climb.is_above_ceiling(self.mean_rate());
+        self.meter.watch_mut().observe(feedback, delay_tells, is_above_ceiling)
     }
 
     pub(super) fn begin_check(&mut self, now: Time, share: f64) {

@@ -30,8 +30,6 @@ const LEAST_TEST: f64 = 0.01;
 pub(super) const INTERVAL: Duration = Duration::from_secs(4);
 /// A queue that is so many times its target for a quarter of [`INTERVAL`] is drained, to see whether it is one.
 const EXCESSIVE: f64 = 1.5;
-/// A drain that missed the floor by more than this, in µs, has not emptied the queue.
-const MISSED_US: i64 = 700;
 /// After a drain that has not emptied the queue the next one is stretched by this factor. After one that has emptied
 /// it, the next one is shortened by this factor.
 const LONGER: f64 = 1.5;
@@ -148,7 +146,7 @@ impl Drain {
     /// Chooses the length of the next drain for the floor's sake, by whether the last one has reached the floor.
     fn judge_reach(&mut self, floor: &mut DelayFloor) {
         if let (Some(reached), Some(before)) = (floor.latest(), self.floor_before) {
-            let has_missed = (reached - before).abs() > MISSED_US;
+            let has_missed = (reached - before).abs() as f64 * 1e-6 > STILL;
             self.stretch *= if has_missed { LONGER } else { 1.0 / LONGER };
             self.stretch = self.stretch.clamp(1.0, LONGEST_STRETCH);
         }

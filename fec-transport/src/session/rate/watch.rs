@@ -36,9 +36,9 @@ pub(crate) struct LossWatch {
 
 impl LossWatch {
     /// Takes a report; gives whether the loss has risen. While the `delay_tells` what the path carries, the loss is the
-    /// link's own, and only a strong rise is worth a check, unless the rate `is_near` one at which packets were
+    /// link's own, and only a strong rise is worth a check, unless the rate `is_above` one at which packets were
     /// dropped.
-    pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_near: bool) -> bool {
+    pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_above: bool) -> bool {
         let (packets, lost) = (feedback.packets as f64, feedback.lost);
         let low = self.own_loss.max(LEAST_LOSS);
         let high = risen(low);
@@ -50,7 +50,7 @@ impl LossWatch {
             self.quiet();
         }
         self.average(packets, lost, delay_tells);
-        self.sum > if delay_tells && !is_near { STRONG_ALARM } else { ALARM }
+        self.sum > if delay_tells && !is_above { STRONG_ALARM } else { ALARM }
     }
 
     /// Without a queue to be seen, a slow rise may be our own doing: then the average only falls.
