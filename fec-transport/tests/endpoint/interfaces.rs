@@ -8,15 +8,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fec_transport::io::Sockets;
-use fec_transport::overlay::Overlay;
-
 use crate::message;
-use crate::namespaces::{Namespaces, SKIPPED, ip};
-use crate::scene::member;
+use crate::namespaces::{Namespaces, SKIPPED, ip, overlay};
 use crate::uplinks::{start, until_live, uplink};
-
-const SITE: [&str; 2] = ["10.9.9.9:7000", "10.9.9.9:7001"];
 
 /// Joins the laptop, in whose namespace this runs, to the site by a cable of that number.
 fn plug_in(number: u8) {
@@ -27,22 +21,6 @@ fn plug_in(number: u8) {
     ip(&format!("addr add 10.9.{number}.1/24 dev v{number}"));
     ip(&format!("link set v{number} up"));
     ip(&format!("route add 10.9.9.9 via 10.9.{number}.2 dev v{number} metric {number}"));
-}
-
-fn overlay() -> Arc<Overlay> {
-    let text = member("laptop", "")
-        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", SITE[0], SITE[1]))
-        + "[[link]]\na = \"laptop\"\nb = \"site\"\n";
-    Arc::new(Overlay::parse(&text).expect("a right overlay"))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a part of the test of namespaces"]
-async fn the_site() {
-    let [control, data] = SITE.map(|address| address.parse().expect("an address"));
-    let sockets = Sockets::bind(control, data).expect("it is in its namespace");
-    let _site = start(&overlay(), "site", Some(sockets)).await;
-    std::future::pending::<()>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,7 +56,6 @@ fn a_process_uses_interfaces_that_appear_while_it_runs_and_lives_when_they_go() 
     let Some(namespaces) = Namespaces::make("come", &["laptop", "site"]) else {
         return println!("{SKIPPED}");
     };
-    ip(&format!("-n {} addr add 10.9.9.9/32 dev lo", namespaces.name("site")));
-    let _site = namespaces.play_beside("site", "interfaces::the_site");
+    let _site = namespaces.serve();
     namespaces.play("laptop", "interfaces::the_laptop");
 }

@@ -1,13 +1,24 @@
-//! Network namespaces that a test makes, with processes of its own program in them.
+//! Network namespaces that a test makes, with processes of its own program in them: a laptop, and a site that is reached
+//! at 10.9.9.9 and answers.
 //!
 //! Namespaces need root, and a thread cannot leave one without `unsafe`; so each part is this test program again,
 //! started within a namespace for one of its tests that is ignored otherwise.
 
+use std::ffi::OsStr;
 use std::mem::ManuallyDrop;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use fec_transport::io::Sockets;
+use fec_transport::overlay::Overlay;
+
+use crate::scene::member;
+use crate::uplinks::start;
 
 /// Says to a process which namespaces it is among.
 const PREFIX: &str = "FEC_TRANSPORT_TEST_NAMESPACES";
+
+const SITE: [&str; 2] = ["10.9.9.9:7000", "10.9.9.9:7001"];
 
 /// What a test prints where [`Namespaces::make`] gives none.
 pub(crate) const SKIPPED: &str = "skipped: this needs root and the program ip, which make network namespaces";
@@ -48,15 +59,22 @@ impl Namespaces {
         assert!(status.success(), "{test}: {status}");
     }
 
-    /// The same, beside what follows.
-    pub(crate) fn play_beside(&self, part: &str, test: &str) -> Playing {
-        Playing(self.command(part, test).stdout(Stdio::null()).spawn().expect("the test program starts"))
+    /// Starts the site, which answers as long as what this gives is kept.
+    pub(crate) fn serve(&self) -> Playing {
+        ip(&format!("-n {} addr add 10.9.9.9/32 dev lo", self.name("site")));
+        let mut site = self.command("site", "namespaces::the_site");
+        Playing(site.stdout(Stdio::null()).spawn().expect("the test program starts"))
+    }
+
+    /// A program within the namespace of a part.
+    pub(crate) fn within(&self, part: &str, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(part)]).arg(program);
+        command
     }
 
     fn command(&self, part: &str, test: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(part)]);
-        command.arg(std::env::current_exe().expect("a test program"));
+        let mut command = self.within(part, std::env::current_exe().expect("a test program"));
         command.args(["--exact", test, "--ignored", "--nocapture"]).env(PREFIX, &self.prefix);
         command
     }
@@ -75,6 +93,23 @@ impl Drop for Playing {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// The laptop and the site, and one link between them.
+pub(crate) fn overlay() -> Arc<Overlay> {
+    let text = member("laptop", "")
+        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", SITE[0], SITE[1]))
+        + "[[link]]\na = \"laptop\"\nb = \"site\"\n";
+    Arc::new(Overlay::parse(&text).expect("a right overlay"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a part of the tests of namespaces"]
+async fn the_site() {
+    let [control, data] = SITE.map(|address| address.parse().expect("an address"));
+    let sockets = Sockets::bind(control, data).expect("it is in its namespace");
+    let _site = start(&overlay(), "site", Some(sockets)).await;
+    std::future::pending::<()>().await;
 }
 
 /// Runs `ip`, which must succeed.

@@ -1,23 +1,14 @@
 //! A way on which a real router drops what is too long, whether or not it says so.
 //!
 //! ```text
-//!   laptop 10.9.1.1 ───── 10.9.1.2 router 10.9.2.1 ─── MTU 1,400 ─── 10.9.2.2 site
+//!   laptop 10.9.1.1 ───── 10.9.1.2 router 10.9.2.1 ─── MTU 1,400 ─── 10.9.2.2 site, reached at 10.9.9.9
 //! ```
 //! What the site sends is refused by its own kernel, and what the laptop sends is dropped by the router: it answers by
 //! ICMP, which the laptop's kernel turns into an error of the socket, or in silence.
 
-use std::process::Command;
-use std::sync::Arc;
-
-use fec_transport::io::Sockets;
-use fec_transport::overlay::Overlay;
-
 use crate::message;
-use crate::namespaces::{Namespaces, SKIPPED, ip};
-use crate::scene::member;
+use crate::namespaces::{Namespaces, SKIPPED, ip, overlay};
 use crate::uplinks::start;
-
-const SITE: [&str; 2] = ["10.9.2.2:7000", "10.9.2.2:7001"];
 
 /// The three parts, joined so that the second way carries packets of at most 1,400 bytes. None where this user may not
 /// make them, or may not have the kernel forward packets, as in some containers.
@@ -32,31 +23,17 @@ fn joined(test: &str) -> Option<Namespaces> {
         }
     }
     ip(&format!("-n {laptop} route add default via 10.9.1.2"));
+    ip(&format!("-n {router} route add 10.9.9.9 via 10.9.2.2"));
     ip(&format!("-n {site} route add default via 10.9.2.1"));
-    let forward = ["netns", "exec", &router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"];
-    Command::new("ip").args(forward).status().is_ok_and(|status| status.success()).then_some(namespaces)
+    let mut forward = namespaces.within("router", "sh");
+    forward.args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]);
+    forward.status().is_ok_and(|status| status.success()).then_some(namespaces)
 }
 
 /// Sends both ways, and again after the way has become narrower.
 fn send(namespaces: &Namespaces) {
-    let _site = namespaces.play_beside("site", "narrow::the_site");
+    let _site = namespaces.serve();
     namespaces.play("laptop", "narrow::the_laptop");
-}
-
-fn overlay() -> Arc<Overlay> {
-    let text = member("laptop", "")
-        + &member("site", &format!("control = \"{}\"\ndata = \"{}\"", SITE[0], SITE[1]))
-        + "[[link]]\na = \"laptop\"\nb = \"site\"\n";
-    Arc::new(Overlay::parse(&text).expect("a right overlay"))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a part of the tests of a narrow way"]
-async fn the_site() {
-    let [control, data] = SITE.map(|address| address.parse().expect("an address"));
-    let sockets = Sockets::bind(control, data).expect("it is in its namespace");
-    let _site = start(&overlay(), "site", Some(sockets)).await;
-    std::future::pending::<()>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
