@@ -9,8 +9,8 @@ use core::net::SocketAddr;
 use super::module::Module;
 use crate::keys::{decode_ed25519, encode_key};
 
-/// Bytes up to which a message travels with its envelope. A stream of its own costs a longer one about as much as 4 KiB
-/// do, which is a fifth of 16 KiB and less than a tenth of this.
+/// Bytes up to which a message travels with its envelope. A stream of its own costs a longer one about as much as 3 KiB
+/// do, which is a fifth of 16 KiB and a tenth of this.
 const EAGER: usize = 32 << 10;
 
 /// Where the owners of keys are; clones are the same book.

@@ -169,7 +169,7 @@ impl DataSet {
         self.read_whole_if(name, limit, source, |_| true).await
     }
 
-    /// The same, but of a file whose beginning is not `wanted` no more than the beginning is read, and nothing is given.
+    /// The same, but none as well if the beginning of the file is not `wanted`: then no more than that is read of it.
     pub(super) async fn read_whole_if(
         &self,
         name: &FileName,
