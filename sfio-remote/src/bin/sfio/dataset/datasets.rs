@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indicatif::{BinaryBytes, HumanCount};
 use program::Table;
 use program::output::{self, Results};
-use serde_json::json;
+use serde_json::{Value, json};
 use sfio_remote::io::replication::{Catalog, Job, Meter, ReplicationError, View, open_all};
 use sfio_remote::name::SubfilePath;
 use sfio_remote::replication::SignedRecord;
@@ -128,25 +128,26 @@ impl Listing<'_> {
 fn print_json(listing: &Listing<'_>) -> Result<(), Failure> {
     let mut results = Results::open(None)?;
     for Known { name, record } in &listing.known {
-        let current = record.current();
-        results.line(json!({
-            "dataset": format!("{}:{name}", record.site), "removed": record.is_removed(), "unfinished": false,
-            "generations": record.generations.len(), "current": current.map(|current| current.number),
-            "entries": current.map(|current| current.entries), "bytes": current.map(|current| current.bytes),
-            "published_ms": current.map(|current| current.published_ms),
-            "changed_ms": record.published_ms, "changed_by": record.signer.member,
-        }))?;
+        results.line(described(&format!("{}:{name}", record.site), Some(record)))?;
     }
     for name in &listing.unfinished {
-        let dataset = listing.scope.address(name.clone()).to_string();
-        let nothing = serde_json::Value::Null;
-        results.line(json!({
-            "dataset": dataset, "removed": false, "unfinished": true, "generations": 0, "current": nothing,
-            "entries": nothing, "bytes": nothing, "published_ms": nothing, "changed_ms": nothing,
-            "changed_by": nothing,
-        }))?;
+        results.line(described(&listing.scope.address(name.clone()).to_string(), None))?;
     }
     results.close()
+}
+
+/// What there is to say of a data set; without a record nothing is published yet.
+fn described(dataset: &str, record: Option<&SignedRecord>) -> Value {
+    let current = record.and_then(|record| record.current());
+    json!({
+        "dataset": dataset, "removed": record.is_some_and(|record| record.is_removed()),
+        "unfinished": record.is_none(), "generations": record.map_or(0, |record| record.generations.len()),
+        "current": current.map(|current| current.number), "entries": current.map(|current| current.entries),
+        "bytes": current.map(|current| current.bytes),
+        "published_ms": current.map(|current| current.published_ms),
+        "changed_ms": record.map(|record| record.published_ms),
+        "changed_by": record.map(|record| &record.signer.member),
+    })
 }
 
 fn table(listing: &Listing<'_>) -> Table {
