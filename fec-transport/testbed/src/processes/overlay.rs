@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use fec_transport::keys::{Identity, encode_key};
 use netsim::emulator::Endpoint;
 
@@ -60,7 +61,21 @@ pub fn identity(name: &str) -> Identity {
     Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
 }
 
-/// An address on loopback that was free a moment ago.
+/// Ports that no system gives to who asks for any: those begin at 32,768 (Linux) or later.
+const PORTS: std::ops::Range<u32> = 10_000..32_000;
+
+/// An address on loopback that is free. Its port is none that a socket of any port gets before it is used: the sockets
+/// of an emulator, which begins in between, had some now and then, and a member could not begin.
+///
+/// # Errors
+/// All ports are in use.
 pub fn free_address() -> Result<SocketAddr> {
-    Ok(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Processes that run at once begin elsewhere.
+    let first = std::process::id().wrapping_mul(61);
+    let ports = (0..count).map(|_| first.wrapping_add(ASKED.fetch_add(1, Ordering::Relaxed)) % count);
+    let mut addresses =
+        ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, (PORTS.start + port) as u16)));
+    addresses.find(|address| UdpSocket::bind(address).is_ok()).context("no port is free on loopback")
 }
