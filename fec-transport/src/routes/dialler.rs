@@ -322,9 +322,7 @@ impl Dialler {
             opening.lost(circuit, loss.refusal);
         }
         let Some(route) = outgoing.routes.get_mut(&route) else { return };
-        if route.is_current(circuit) {
-            route.fail(now, (loss.since, loss.health), routing);
-        }
+        route.lost(now, circuit, (loss.since, loss.health), routing);
     }
 
     /// The session that a circuit of ours is for.

@@ -180,12 +180,17 @@ impl DialledRoute {
         }
     }
 
-    /// Whether the route depends on this circuit of its: the one that it has, or the one that is being set up.
-    pub(super) fn is_current(&self, circuit: CircuitId) -> bool {
-        match self.state {
-            RouteState::Open { circuit: current, .. } => current == circuit,
-            RouteState::SettingUp { .. } => true,
-            RouteState::Idle { .. } => false,
+    /// A circuit of its is gone. If it is the one that is just being replaced, the new one is waited for all the same;
+    /// if it was replaced before, the route does not depend on it any more.
+    pub(super) fn lost(&mut self, now: Time, circuit: CircuitId, trouble: (Time, Health), routing: &Routing) {
+        match &mut self.state {
+            RouteState::SettingUp { replaces, .. } if replaces.is_some_and(|(old, _)| old == circuit) => {
+                *replaces = None;
+                self.note_trouble(trouble);
+            }
+            RouteState::Open { circuit: current, .. } if *current != circuit => {}
+            RouteState::Idle { .. } => {}
+            _ => self.fail(now, trouble, routing),
         }
     }
 
@@ -230,12 +235,8 @@ impl DialledRoute {
     }
 
     /// It has no circuit, or no newer one: trouble of that kind, since then; it is tried again after a pause.
-    pub(super) fn fail(&mut self, now: Time, (since, health): (Time, Health), routing: &Routing) {
-        self.trouble = match (self.trouble, health) {
-            (_, Health::Live | Health::Unknown) => None,
-            (Some((earlier, _)), _) => Some((earlier.min(since), health)),
-            (None, _) => Some((since, health)),
-        };
+    pub(super) fn fail(&mut self, now: Time, trouble: (Time, Health), routing: &Routing) {
+        self.note_trouble(trouble);
         let pause = (routing.retry * (1 << self.failures.min(8))).min(MAX_RETRY);
         self.failures += 1;
         self.state = match self.state {
@@ -248,6 +249,14 @@ impl DialledRoute {
             _ => RouteState::Idle { retry_at: now + pause },
         };
     }
+
+    fn note_trouble(&mut self, (since, health): (Time, Health)) {
+        self.trouble = match (self.trouble, health) {
+            (_, Health::Live | Health::Unknown) => None,
+            (Some((earlier, _)), _) => Some((earlier.min(since), health)),
+            (None, _) => Some((since, health)),
+        };
+    }
 }
 
 #[cfg(test)]
@@ -255,24 +264,30 @@ mod tests {
     use super::*;
     use crate::overlay::MemberId;
 
+    const OLD: CircuitId = CircuitId([1; 16]);
+    const NEW: CircuitId = CircuitId([2; 16]);
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// A route whose circuit, [`OLD`] and path 1, has been doubted after 20 s.
+    fn doubted(routing: &Routing) -> DialledRoute {
+        let route = Route::new(vec![MemberId(0), MemberId(1)], vec![LinkId(0)]);
+        let mut route = DialledRoute::new(at(0), PlannedRoute { share: 1.0, route }, false);
+        route.started(PathId(1));
+        route.answered(at(0), OLD, routing).expect("it was being set up");
+        route.doubt(at(20), OLD);
+        assert_eq!(route.due(), Some(at(20)));
+        route
+    }
+
     /// After an outage of 30 s circuits that had come back were replaced by new ones, which had to find their rates
     /// anew.
     #[test]
     fn a_circuit_that_was_doubted_and_comes_back_is_kept() {
-        let (routing, at) = (Routing::default(), |seconds| Time::ZERO + Duration::from_secs(seconds));
-        let [old, new] = [1, 2].map(|byte| CircuitId([byte; 16]));
-        let open = || {
-            let planned = PlannedRoute {
-                share: 1.0,
-                route: Route::new(vec![MemberId(0), MemberId(1)], vec![LinkId(0)]),
-            };
-            let mut route = DialledRoute::new(at(0), planned, false);
-            route.started(PathId(1));
-            route.answered(at(0), old, &routing).expect("it was being set up");
-            route.doubt(at(20), old);
-            assert_eq!(route.due(), Some(at(20)));
-            route
-        };
+        let (routing, [old, new]) = (Routing::default(), [OLD, NEW]);
+        let open = || doubted(&routing);
         let mut waiting = open();
         waiting.trust(|_| Health::Dead);
         assert_eq!(waiting.due(), Some(at(20)));
@@ -287,6 +302,24 @@ mod tests {
         gone.started(PathId(2));
         assert_eq!(gone.answered(at(21), new, &routing), Some((PathId(2), Some(old))));
         assert_eq!(gone.circuit(), Some(new));
+    }
+
+    /// A relay that had begun anew told of the circuits that it had lost while others were set up in their places.
+    /// Their answers were then thrown away, and the routes waited for half a second with circuits that were gone.
+    #[test]
+    fn a_circuit_that_ends_while_another_one_is_set_up_in_its_place_is_replaced() {
+        let (routing, dead) = (Routing::default(), (at(20), Health::Dead));
+        let mut route = doubted(&routing);
+        route.started(PathId(2));
+        route.lost(at(20), OLD, dead, &routing);
+        assert_eq!((route.circuit(), route.health(at(20), |_| Health::Live)), (None, Health::Dead));
+        assert_eq!(route.answered(at(21), NEW, &routing), Some((PathId(2), None)));
+        route.lost(at(22), OLD, dead, &routing);
+        assert_eq!(route.circuit(), Some(NEW));
+        let mut refused = doubted(&routing);
+        refused.started(PathId(2));
+        refused.lost(at(21), NEW, dead, &routing);
+        assert_eq!(refused.circuit(), Some(OLD), "the new one was refused: the old one is kept");
     }
 
     #[test]
