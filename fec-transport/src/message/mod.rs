@@ -14,8 +14,8 @@
 //!                                                                   └──────────┘
 //! ```
 //!
-//! A message of up to 16 KiB (32 KiB over `quic`, 256 KiB over `memory`) travels with its envelope, *eagerly*, as far as
-//! the window of the receiving side lets it; a longer one is offered, and its bytes come once a receive is there for
+//! A message of up to 16 KiB (32 KiB over `quic`, 256 KiB over `memory`) travels with its envelope, *eagerly*, as far
+//! as the window of the receiving side lets it; a longer one is offered, and its bytes come once a receive is there for
 //! them. The window bounds what a peer may have here that nobody has taken ([`Limits`]).
 //!
 //! Nothing here does I/O. `io::message` has the faces for programs, `docs/messages.md` the model and when to use what.

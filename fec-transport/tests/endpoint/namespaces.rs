@@ -1,5 +1,5 @@
-//! Network namespaces that a test makes, with processes of its own program in them: a laptop, and a site that is reached
-//! at 10.9.9.9 and answers.
+//! Network namespaces that a test makes, with processes of its own program in them: a laptop, and a site that is
+//! reached at 10.9.9.9 and answers.
 //!
 //! Namespaces need root, and a thread cannot leave one without `unsafe`; so each part is this test program again,
 //! started within a namespace for one of its tests that is ignored otherwise.

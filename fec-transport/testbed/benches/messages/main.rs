@@ -269,8 +269,8 @@ fn us_per_completion(pair: &Pair, pending: u32, most: usize) -> Result<f64> {
 
 // --- figure 4 ----------------------------------------------------------------------------------------------------
 
-/// Bytes of a message. 16 KiB are the longest that travels with its envelope over fec, 32 KiB over quic, and 256 KiB over
-/// memory; a byte more is offered first.
+/// Bytes of a message. 16 KiB are the longest that travels with its envelope over fec, 32 KiB over quic, and 256 KiB
+/// over memory; a byte more is offered first.
 const SIZES: [usize; 11] = [
     1 << 10,
     4 << 10,
