@@ -1,10 +1,10 @@
 //! What a node knows of the links that its paths cross, and what the paths over a link do together.
 //!
-//! The paths of *one session* over a link probe as one: they empty its queue together, one that checks is not disturbed
-//! by the others, they respect known capacities and the session's limit together, and one that comes in beside others
-//! gets its rate from what the session knows of their links. *Sessions* over a link share a limit that ends the start
-//! of one of them, because the law of the queue makes them equal, but over long ways by a few percent a second, and a
-//! node that writes to several I/O nodes at once waits for the slowest meanwhile.
+//! The paths of *one session* over a link probe as one: they empty its queue together, they respect known capacities
+//! and the session's limit together, and one that comes in beside others gets its rate from what the session knows of
+//! their links. *Sessions* over a link share a limit that ends the start of one of them, because the law of the queue
+//! makes them equal, but over long ways by a few percent a second, and a node that writes to several I/O nodes at once
+//! waits for the slowest meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,8 +19,6 @@ use crate::time::Time;
 const AVERAGE: Duration = Duration::from_secs(1);
 /// What a link has carried is worth 1/e after this time.
 const MEMORY: Duration = Duration::from_secs(20);
-/// A link that carries less than this share of it has room.
-const SPARE: f64 = 0.8;
 
 /// A path in the schedule, as the book sees it.
 #[derive(Debug)]
@@ -44,8 +42,6 @@ struct Load {
     mean: f64,
     /// The most that the mean has been lately.
     most: f64,
-    /// Whether more than one path has crossed it at once: what one leaves is then for the others.
-    is_shared: bool,
 }
 
 /// A limit at which the start of a path has ended. The sessions whose queues became too long then, too, share it
@@ -70,7 +66,6 @@ impl Bottlenecks {
     ) {
         let crossings = crossings(paths);
         join_manoeuvres(now, paths, &crossings);
-        hold_beside_checks(paths, &crossings);
         for path in paths.iter_mut() {
             if let Some(limit) = path.controller.take_limit(now) {
                 let links = path.links.iter().map(|crossed| crossed.link).collect();
@@ -81,15 +76,9 @@ impl Bottlenecks {
         let rates = |link| crossings.sum(link, |path| paths[path].controller.mean_rate());
         let rates: BTreeMap<LinkId, f64> = crossings.links().map(|link| (link, rates(link))).collect();
         for path in paths.iter_mut() {
-            let over = path.links.iter().map(|link| (link.link, rates[&link.link]));
-            path.controller.set_shared_rate(over.clone().map(|(_, rate)| rate).fold(0.0, f64::max));
+            let over = path.links.iter().map(|link| rates[&link.link]);
             let is_used = |link: &RouteLink| self.loads.get(&link.link).is_some_and(|loads| loads.len() > 1);
-            path.controller.set_beside_sessions(path.links.iter().any(is_used));
-            if !path.links.is_empty()
-                && over.into_iter().all(|(link, rate)| self.has_room(now, session, link, rate))
-            {
-                path.controller.hurry(now);
-            }
+            path.controller.set_company(over.fold(0.0, f64::max), path.links.iter().any(is_used));
         }
         keep_capacities(now, paths, &crossings);
         if let Some(limit) = limit {
@@ -169,25 +158,19 @@ impl Bottlenecks {
     ) {
         for link in crossings.links() {
             let rate = crossings.sum(link, |path| paths[path].controller.sent_rate());
-            let new = Load { at: now, mean: rate, most: rate, is_shared: false };
+            let new = Load { at: now, mean: rate, most: rate };
             let load = self.loads.entry(link).or_default().entry(session).or_insert(new);
-            load.observe(now, rate, crossings.over(link).len());
+            load.observe(now, rate);
         }
     }
 
     fn load(&self, session: SessionId, link: LinkId) -> Option<&Load> {
         self.loads.get(&link)?.get(&session)
     }
-
-    /// Whether a link that several paths cross has lately carried much more than the `rate` of now, in bit/s.
-    fn has_room(&self, now: Time, session: SessionId, link: LinkId, rate: f64) -> bool {
-        self.load(session, link).is_some_and(|load| load.is_shared && rate < SPARE * load.faded(now))
-    }
 }
 
 impl Load {
-    fn observe(&mut self, now: Time, rate: f64, paths: usize) {
-        self.is_shared |= paths > 1;
+    fn observe(&mut self, now: Time, rate: f64) {
         let faded = self.faded(now);
         let age = now.since(self.at).as_secs_f64();
         self.mean += (1.0 - (-age / AVERAGE.as_secs_f64()).exp()) * (rate - self.mean);
@@ -218,7 +201,7 @@ impl FoundLimit {
 /// own.
 fn share(now: Time, limit: &Limit, sessions: Vec<Vec<&mut RateController>>) {
     let is_alone = sessions.len() == 1;
-    let part = |controllers: &Vec<&mut RateController>| controllers.iter().map(|it| it.part()).sum::<Part>();
+    let part = |controllers: &Vec<&mut RateController>| Part::sum(controllers.iter().map(|it| it.part()));
     let parts: Vec<Part> = sessions.iter().map(part).collect();
     for ((controllers, part), rate) in sessions.into_iter().zip(&parts).zip(Part::equal(&parts)) {
         for controller in controllers {
@@ -272,18 +255,6 @@ fn join_manoeuvres(now: Time, paths: &mut [CoupledPath<'_>], crossings: &Crossin
     }
 }
 
-/// While a path looks whether its loss falls with the rate, those over common links send as much less.
-fn hold_beside_checks(paths: &mut [CoupledPath<'_>], crossings: &Crossings) {
-    let checking: Vec<(usize, f64)> = (paths.iter().enumerate())
-        .filter_map(|(index, path)| Some((index, path.controller.check_share()?)))
-        .collect();
-    for (index, path) in paths.iter_mut().enumerate() {
-        let beside =
-            checking.iter().filter(|(other, _)| *other != index && crossings.shared(index, *other) > 0);
-        path.controller.hold(beside.map(|(_, share)| *share).reduce(f64::min));
-    }
-}
-
 fn scale<'a, 'b: 'a>(now: Time, paths: impl Iterator<Item = &'a mut CoupledPath<'b>>, limit: f64, rate: f64) {
     if rate > limit {
         paths.for_each(|path| path.controller.scale(now, limit / rate));
@@ -293,9 +264,6 @@ fn scale<'a, 'b: 'a>(now: Time, paths: impl Iterator<Item = &'a mut CoupledPath<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::rate::Feedback;
-    use crate::session::rate::mode::Mode;
-    use crate::session::rate::tests::feedback;
 
     const NOW: Time = Time::ZERO;
     const SESSION: SessionId = SessionId(1);
@@ -376,45 +344,15 @@ mod tests {
         assert!(controllers.iter().all(RateController::is_starting));
     }
 
-    /// Over Geant2012 a path was allowed 14 Mbit/s of a link of 10, because it sent 8, and later it climbed to there
-    /// again.
+    /// Over Geant2012 a path was allowed 14 Mbit/s of a link of 10, because it sent 8.
     #[test]
     fn a_link_has_carried_what_was_sent_over_it_not_what_was_allowed() {
-        let hurries = |sent: f64| {
-            let (mut controllers, links) = (established(&[14.0, 1.0]), [links(&[1]), links(&[1])]);
-            controllers[0].meter.show_use(Some(sent * 1e6), true);
-            let mut book = knowing(&mut controllers, &links);
-            controllers[0].scale(NOW, 9.0 / 14.0);
-            controllers[0].climb.end();
-            book.couple(NOW, SESSION, &mut coupled(&mut controllers, &links), None);
-            controllers[0].climb.has_begun()
-        };
-        assert!(!hurries(8.0));
-        assert!(hurries(14.0));
-    }
-
-    /// Paths whose own loss had not risen once joined in the check, saw that it did not fall, and believed in a
-    /// policer.
-    #[test]
-    fn beside_a_path_that_checks_others_send_less_and_conclude_nothing() {
-        let (mut controllers, links) =
-            (established(&[8.0, 8.0, 8.0]), [links(&[1]), links(&[1]), links(&[2])]);
-        controllers[0].begin_check(NOW, 0.5);
-        let mut book = knowing(&mut controllers, &links);
-        let rates = |controllers: &[RateController], now| {
-            controllers.iter().map(|controller| controller.rate(now) / 1e6).collect::<Vec<_>>()
-        };
-        assert_eq!(rates(&controllers, NOW), [4.0, 4.0, 8.0]);
-        let reports = (0..800).map(feedback);
-        for report in reports {
-            controllers[1]
-                .on_feedback(report.departed + report.round_trip, &Feedback { lost: 0.2, ..report });
-        }
-        let now = NOW + Duration::from_secs(9);
-        controllers[0].enter(Mode::Cruise);
-        book.couple(now, SESSION, &mut coupled(&mut controllers, &links), None);
-        assert_eq!(rates(&controllers, now), [8.0, 8.0, 8.0]);
-        assert!(!controllers[1].climb.has_ceiling());
+        let (mut controllers, links) = (established(&[5.0, 1.0]), [links(&[1]), links(&[1])]);
+        controllers[0].meter.show_use(Some(3e6), true);
+        let book = knowing(&mut controllers, &links);
+        controllers[0] = RateController::new(NOW);
+        book.admit(NOW, SESSION, &mut coupled(&mut controllers, &links), 0);
+        assert_eq!(mbit(&controllers), [3.0, 1.0]);
     }
 
     /// Only the path whose round was over first once sent less, and its drain kept the others from seeing the queue: 45

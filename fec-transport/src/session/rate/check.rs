@@ -1,21 +1,13 @@
 //! The experiment that tells a policer's drops from a link's own loss: send less, and see whether less is lost.
 
-use super::Feedback;
-use super::watch::{LossWatch, log_likelihood_ratio, risen};
+use super::watch::{ENOUGH, LossWatch, Losses, risen};
+use super::{Feedback, LEAST_PACKETS};
 use crate::time::Time;
 
-/// The verdict "policed" is believed at e^2 to one, because a mistake costs some per cent of the rate for a second or
-/// two.
-const POLICED: f64 = -2.0;
-/// The verdict "own loss" is believed at e^6 to one, because each such mistake lets the rate climb further above what
-/// is policed.
-const OWN_LOSS: f64 = 6.0;
+/// A verdict is believed at e^6 to one: each "own loss" by mistake lets the rate climb further above what is policed.
+const BELIEVED: f64 = 6.0;
 /// The rate of a check, as a share of what a policer would let pass: the loss must be seen to go.
 pub(super) const CHECK_RATE: f64 = 0.9;
-/// Fewer packets give no verdict.
-const LEAST_EVIDENCE: f64 = 30.0;
-/// A check that has seen so many packets believes what is more likely.
-const ENOUGH: f64 = 300.0;
 
 /// What a check finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +20,6 @@ pub(super) enum Verdict {
     Deeper,
 }
 
-/// What had left before a check began and was heard of since: the loss at the full rate.
-#[derive(Debug, Clone, Copy, Default)]
-struct Before {
-    packets: f64,
-    lost: f64,
-}
-
 /// A check under way.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
@@ -45,76 +30,64 @@ pub(super) struct Check {
     low: f64,
     high: f64,
     sum: f64,
-    packets: f64,
-    lost: f64,
-    before: Before,
+    /// What is lost at the lower rate.
+    losses: Losses,
+    /// The same of what had left before it began and was heard of since: at the full rate.
+    before: Losses,
 }
 
 impl Check {
     /// A check that begins because the loss has risen.
     pub(super) fn of_rise(now: Time, share: f64, watch: &LossWatch) -> Check {
-        Check::new(now, (share, share), watch.risen_loss(), watch.own_loss())
+        Check::new(now, share, watch.risen_loss(), watch.own_loss())
     }
 
-    /// A deeper check, because there is more loss than expected.
+    /// A deeper check, because more was lost before it began than its alarm knew of.
     pub(super) fn deeper(&self, now: Time, watch: &LossWatch) -> Check {
-        let is_at_once = self.packets == 0.0;
-        let loss =
-            if is_at_once { (self.before.lost / self.before.packets).clamp(0.0, 0.9) } else { self.loss() };
-        let relative = CHECK_RATE * watch.share_if_policed(loss).min(1.0);
-        let share = if is_at_once { relative } else { self.share * relative };
-        Check::new(now, (share, relative), loss, watch.own_loss())
+        let loss = self.before.share();
+        let share = CHECK_RATE * watch.share_if_policed(loss).min(1.0);
+        Check::new(now, share, loss, watch.own_loss())
     }
 
-    /// Sends a share of the rate beside checks, which is `relative` to the rate at which so much was lost.
-    fn new(now: Time, (share, relative): (f64, f64), loss: f64, least: f64) -> Check {
+    /// Sends this share of the rate at which so much was lost; of that at `least` so much is the link's own.
+    fn new(now: Time, share: f64, loss: f64, least: f64) -> Check {
         let high = loss.max(0.01);
-        let policed = (1.0 - (1.0 - high) / relative).max(least).clamp(0.0, 0.95 * high);
+        let policed = (1.0 - (1.0 - high) / share).max(least).clamp(0.0, 0.95 * high);
         // Others who share the policer do not lower their rates: half of the fall is evidence enough.
         let low = (0.5 * (high + policed)).max(0.002);
-        Check { since: now, share, low, high, sum: 0.0, packets: 0.0, lost: 0.0, before: Before::default() }
+        let [losses, before] = [Losses::default(); 2];
+        Check { since: now, share, low, high, sum: 0.0, losses, before }
     }
 
     pub(super) fn share(&self) -> f64 {
         self.share
     }
 
-    pub(super) fn packets(&self) -> f64 {
-        self.packets
-    }
-
-    /// The loss at the lower rate.
-    pub(super) fn loss(&self) -> f64 {
-        (self.lost / self.packets.max(1.0)).clamp(0.0, 0.9)
+    pub(super) fn losses(&self) -> Losses {
+        self.losses
     }
 
     /// Whether more was lost at the full rate than was known when the check began: an alarm raised by the first few
     /// packets after a change cannot tell how far the loss has risen.
     fn is_too_shallow(&self) -> bool {
-        let Before { packets, lost } = self.before;
-        packets >= LEAST_EVIDENCE && lost / packets > risen(self.high)
+        self.before.packets >= LEAST_PACKETS as f64 && self.before.share() > risen(self.high)
     }
 
     pub(super) fn observe(&mut self, feedback: &Feedback) -> Option<Verdict> {
         if feedback.departed <= self.since {
-            self.before.packets += feedback.packets as f64;
-            self.before.lost += feedback.lost;
+            self.before.add(Losses::of(feedback));
             return None;
         }
-        if self.packets == 0.0 && self.is_too_shallow() {
+        if self.losses.packets == 0.0 && self.is_too_shallow() {
             return Some(Verdict::Deeper);
         }
-        self.packets += feedback.packets as f64;
-        self.lost += feedback.lost;
-        self.sum += log_likelihood_ratio(feedback.packets as f64, feedback.lost, self.low, self.high)
-            / feedback.dispersion;
-        if self.packets < LEAST_EVIDENCE {
-            return None;
-        }
-        let is_over = self.packets >= ENOUGH;
-        if self.sum > OWN_LOSS || (is_over && self.sum > 0.0) {
+        let losses = Losses::of(feedback);
+        self.losses.add(losses);
+        self.sum += losses.log_likelihood_ratio(self.low, self.high) / feedback.dispersion;
+        let is_over = self.losses.packets >= ENOUGH;
+        if self.sum > BELIEVED || (is_over && self.sum > 0.0) {
             Some(Verdict::OwnLoss)
-        } else if self.sum < POLICED || is_over {
+        } else if self.sum < -BELIEVED || is_over {
             Some(Verdict::Policed)
         } else {
             None

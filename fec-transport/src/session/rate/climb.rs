@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::BUSY;
+use super::NEARLY;
 use super::round::Round;
 use crate::time::Time;
 
@@ -17,17 +17,15 @@ const CLIMB: f64 = 0.1;
 /// The growth of a climb doubles in so many round trips, but within [`LONGEST_DOUBLING`] seconds: where it is seen
 /// sooner what came of it, there is no reason to wait.
 const DOUBLING_ROUND_TRIPS: f64 = 50.0;
-/// However long the way is, its growth doubles every second.
+/// However long the way is, growth doubles every second, also above a ceiling while no packets are dropped.
 const LONGEST_DOUBLING: f64 = 1.0;
 /// The rate never grows by more than this share before it is seen what came of it: a link carries too much for so long,
 /// and over a long way that is a long queue.
 const LARGEST_STEP: f64 = 0.15;
 /// The growth above a ceiling, per second, at first.
 const CREEP: f64 = 0.02;
-/// The seconds in which the growth above a ceiling doubles while no packets are dropped.
-const CREEP_DOUBLES_IN: f64 = 1.5;
-/// A path that comes back climbs as if it had climbed for so long: it was at twice its rate not long ago, and the
-/// session waits for it.
+/// Where there should be room a path climbs as if it had climbed for so long. One that comes back was at twice its rate
+/// not long ago, and the session waits for it.
 const CLIMBED: Duration = Duration::from_secs(3);
 
 /// What the rate is to follow.
@@ -57,7 +55,7 @@ impl Sight<'_> {
     /// send all that it may, has enough.
     fn is_used(&self) -> bool {
         let sees_queue = self.round.has_queue() || self.is_told;
-        self.round.uses(if sees_queue { BUSY } else { USED })
+        self.round.uses(if sees_queue { NEARLY } else { USED })
     }
 
     /// By what share of itself the rate is to grow in a climb that has lasted for so many seconds.
@@ -68,20 +66,14 @@ impl Sight<'_> {
 }
 
 /// How the rate grows where no queue limits it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Climb {
     since: Option<Time>,
-    /// A rate at which packets were dropped, in bit/s.
-    ceiling: Option<f64>,
-    /// When the rate was lowered to the ceiling.
-    lowered_at: Time,
+    /// The rate above which packets were dropped, in bit/s, and when that was.
+    ceiling: Option<(f64, Time)>,
 }
 
 impl Climb {
-    pub(super) fn new(now: Time) -> Climb {
-        Climb { since: None, ceiling: None, lowered_at: now }
-    }
-
     /// The next rate, by what a round has shown.
     pub(super) fn follow(&mut self, sight: &Sight<'_>) -> f64 {
         let queue = sight.round.standing_queue();
@@ -93,14 +85,20 @@ impl Climb {
         let rate = if sight.is_free() {
             self.climb(sight, push)
         } else if sight.round.is_busy() {
+            // The law of the queue: what the link delivers, less if the queue is longer than its target.
             self.since = None;
             sight.round.number_rate() * (1.0 + push)
         } else {
+            // The queue is not ours, as long as we do not send what we may.
             sight.rate
         };
-        match self.is_above_ceiling(sight.rate) {
-            true => rate.min(sight.round.allowed_rate() * (1.0 + self.creep(sight.now) * sight.loop_delay)),
-            false => rate,
+        match self.ceiling {
+            Some((ceiling, lowered_at)) if sight.rate > ceiling => {
+                let doublings = sight.now.since(lowered_at).as_secs_f64() / LONGEST_DOUBLING;
+                let creep = CREEP * doublings.exp2() * sight.loop_delay;
+                rate.min(sight.round.allowed_rate() * (1.0 + creep))
+            }
+            _ => rate,
         }
     }
 
@@ -121,25 +119,18 @@ impl Climb {
         sight.round.allowed_rate() * (1.0 + growth.max(push))
     }
 
-    /// Growth above a ceiling, per second.
-    fn creep(&self, now: Time) -> f64 {
-        CREEP * (now.since(self.lowered_at).as_secs_f64() / CREEP_DOUBLES_IN).exp2()
-    }
-
     pub(super) fn is_above_ceiling(&self, rate: f64) -> bool {
-        self.ceiling.is_some_and(|ceiling| rate > ceiling)
+        self.ceiling.is_some_and(|(ceiling, _)| rate > ceiling)
     }
 
     /// Packets were dropped above this rate, in bit/s.
     pub(super) fn meet_ceiling(&mut self, now: Time, rate: f64) {
-        self.ceiling = Some(rate);
-        self.lowered_at = now;
+        self.ceiling = Some((rate, now));
     }
 
     /// There is room: it climbs fast, if it climbs.
     pub(super) fn hurry(&mut self, now: Time) {
-        let since = self.since.unwrap_or(now);
-        self.since = Some(since.min(now - CLIMBED));
+        self.since = Some(self.since.unwrap_or(now).min(now - CLIMBED));
     }
 
     /// The next climb begins slowly.
@@ -150,10 +141,5 @@ impl Climb {
     #[cfg(test)]
     pub(super) fn has_begun(&self) -> bool {
         self.since.is_some()
-    }
-
-    #[cfg(test)]
-    pub(super) fn has_ceiling(&self) -> bool {
-        self.ceiling.is_some()
     }
 }

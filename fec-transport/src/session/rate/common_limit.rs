@@ -14,8 +14,6 @@ const SETTLED: [u32; 2] = [3, 12];
 /// A session that fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose
 /// rate doubles.
 const DOUBLINGS: u32 = 5;
-/// To these round trips comes the time that the packets of the doublings take, two times those of the first one.
-const DOUBLING: Duration = Duration::from_millis(400);
 
 /// What a session sends at a limit, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,16 +24,12 @@ pub(super) struct Part {
     pub(super) most: f64,
 }
 
-impl std::iter::Sum for Part {
-    fn sum<I: Iterator<Item = Part>>(parts: I) -> Part {
-        parts.fold(Part { rate: 0.0, most: 0.0 }, |sum, part| Part {
-            rate: sum.rate + part.rate,
-            most: sum.most + part.most,
-        })
-    }
-}
-
 impl Part {
+    pub(super) fn sum(parts: impl Iterator<Item = Part>) -> Part {
+        let none = Part { rate: 0.0, most: 0.0 };
+        parts.fold(none, |sum, part| Part { rate: sum.rate + part.rate, most: sum.most + part.most })
+    }
+
     /// Rates that are as equal as may be, with the same sum.
     pub(super) fn equal(parts: &[Part]) -> Vec<f64> {
         let mut narrowest_first: Vec<usize> = (0..parts.len()).collect();
@@ -77,7 +71,7 @@ impl Limit {
 
     /// Whether the queue that became too long may be the one that showed it.
     pub(super) fn explains(&self, crowd: Crowd) -> bool {
-        let [from, to] = [DOUBLINGS * self.round_trip + DOUBLING, self.round_trip];
+        let [from, to] = [DOUBLINGS * self.round_trip, self.round_trip];
         crowd.begun.is_some_and(|begun| begun + from >= self.found && begun <= self.found + to)
     }
 

@@ -9,20 +9,13 @@ use super::contention::Rivals;
 use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
-use super::start::{START_PACKETS, Start, Step};
+use super::start::{Start, Step};
 use super::window::Window;
 use super::{
-    Feedback, LONG_QUEUE, LONGEST_TARGET, Manoeuvre, RateController, SHORTEST_ROUND, SLOW_RATE, SLOW_STEP,
-    TARGET_QUEUE, TARGET_RATE, TOO_LONG, WINDOW, overload, watch,
+    Feedback, LEAST_PACKETS, LONG_QUEUE, Manoeuvre, NEARLY, RateController, SAMPLE, SHORTEST_ROUND,
+    SLOW_RATE, TARGET_QUEUE, TARGET_RATE, WINDOW, watch,
 };
 use crate::time::Time;
-
-/// A round after the start has no fewer packets than this.
-const LEAST_PACKETS: u64 = 5;
-/// A queue of more than this share of its target tells what the path carries.
-const TELLING_SHARE: f64 = 0.9;
-/// While a queue of this share of its target stands, it cannot be loss that limits the path.
-const STANDING_SHARE: f64 = 0.5;
 
 impl RateController {
     /// Takes what a report tells and adjusts the rate.
@@ -39,22 +32,19 @@ impl RateController {
         if self.is_crowded() {
             self.meter.note_crowd(now, feedback.round_trip);
         }
-        if self.check_share().is_some() {
+        if matches!(self.mode, Mode::Check(_)) {
             return self.on_check_feedback(now, feedback);
         }
-        if self.held.is_some() {
-            self.be_blind(now);
-        }
         if self.meter.is_blind_to(feedback.departed) {
-            return self.meter.begin_round(feedback);
+            return self.meter.round_mut().restart(feedback);
         }
         let allowed = self.allowed.at(feedback.departed);
         if let Some(drained) = self.drain.take_effect() {
             self.on_drained(now, &drained, feedback);
         }
         match self.mode {
-            Mode::Start(_) => self.meter.observe_bursts(feedback, queue, allowed),
-            _ => self.meter.observe(feedback, queue, allowed),
+            Mode::Start(_) => self.meter.round_mut().observe_bursts(feedback, queue, allowed),
+            _ => self.meter.round_mut().observe(feedback, queue, allowed),
         }
         if self.loss_has_risen(now, queue, feedback) {
             let watch = self.meter.watch();
@@ -82,13 +72,14 @@ impl RateController {
     fn target(&self) -> f64 {
         let rate = self.shared_rate.max(self.mean_rate());
         let fast = TARGET_QUEUE * (TARGET_RATE / rate.max(SLOW_RATE)).sqrt();
-        let slow = SLOW_STEP * (SLOW_RATE / rate.min(SLOW_RATE)).log2();
-        (fast + slow).clamp(STANDING, LONGEST_TARGET)
+        // Each halving makes it longer by no less than can be seen.
+        let slow = STANDING * (SLOW_RATE / rate.min(SLOW_RATE)).log2();
+        (fast + slow).max(STANDING)
     }
 
     /// A queue at which sessions of ours come to rest is shorter than this, in seconds.
     fn restful_queue(&self) -> f64 {
-        (2.0 * self.target() + LONG_QUEUE).min(TOO_LONG)
+        2.0 * self.target().min(TARGET_QUEUE) + LONG_QUEUE
     }
 
     /// A queue that is longer than this, in seconds, is too long.
@@ -96,11 +87,17 @@ impl RateController {
         self.restful_queue().max(self.target() + LONG_QUEUE)
     }
 
-    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. Where other paths
-    /// of its session or of its node share a link, the queues that each of them makes are jitter to the others.
+    /// Jitter that is shorter than this, in seconds, is nothing beside the queue that the path aims at. Where other
+    /// paths of its session or of its node share a link, the queues that each of them makes are jitter to the others.
     fn tolerated_jitter(&self) -> f64 {
         let has_company = self.shares_links() || self.is_beside_sessions;
         if has_company { 2.0 * self.long_queue() } else { self.target() }
+    }
+
+    /// Whether a queue of so many seconds is about as long as it should be: then it tells what the path carries, so it
+    /// is not loss that limits the path.
+    fn is_telling(&self, queue: f64) -> bool {
+        queue > NEARLY * self.target()
     }
 
     /// Whether the queue is too long.
@@ -127,8 +124,8 @@ impl RateController {
 
     // --- start --------------------------------------------------------------------------------------------------
 
-    /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands or twice too few arrive: once
-    /// it may have been a pause of a process.
+    /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands, or until too few arrive of
+    /// two steps in a row: of one it may have been a pause of a process.
     fn double(&mut self, now: Time, feedback: &Feedback) {
         if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
             return self.end_start_by_queue(now, feedback);
@@ -138,7 +135,7 @@ impl RateController {
             self.allowed.set(now, rate);
             return self.be_blind(now);
         }
-        let round = self.meter.end_round(SHORTEST_ROUND, START_PACKETS, feedback);
+        let round = self.meter.end_round(SHORTEST_ROUND, SAMPLE, feedback);
         let Some(round) = round.filter(Round::has_carried) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
@@ -156,15 +153,15 @@ impl RateController {
 
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
         let is_alone = !self.shares_links();
-        let (round, rate) = (self.meter.round(), self.mean_rate());
+        let (round, rate) = (self.meter.round().clone(), self.mean_rate());
         // Where less was sent than allowed, what arrives tells nothing of the link. But half the rate has been carried
         // before, and on links that are not shared nobody can have come since.
         let least = if is_alone && !round.is_busy() { rate / 2.0 } else { rate / 4.0 };
         self.allowed.set(now, round.number_rate_of_queue().clamp(least, rate));
-        self.meter.note_use_at_start();
+        self.meter.note_use(&round);
         if is_alone {
             // No conclusion is drawn from it: the delays before it are of a rate that was still doubling.
-            self.begin_drain(now, drain::span(self.meter.queue() - self.target(), 0));
+            self.begin_drain(now, drain::span(self.meter.queue() - self.target(), false));
             self.drain.discount();
         }
         self.end_start(now);
@@ -198,7 +195,7 @@ impl RateController {
     fn cruise(&mut self, now: Time, feedback: &Feedback) {
         let Some(round) = self.end_round(feedback) else { return };
         let (queue, target) = (round.standing_queue(), self.target());
-        if queue > TELLING_SHARE * target {
+        if self.is_telling(queue) {
             self.meter.note_telling_queue(now);
         }
         self.drain.note_queue(now, queue, target);
@@ -231,15 +228,16 @@ impl RateController {
         self.allowed.set(now, carried);
         // A common queue lets through the same share of what each sends.
         let share = (carried / round.allowed_rate()).min(1.0);
-        let span = drain::span(round.standing_queue() - self.target(), self.rivals.failures());
+        let span = drain::span(round.standing_queue() - self.target(), self.rivals.are_suspected());
         self.begin_manoeuvre(now, Manoeuvre::Drain { span, share });
     }
 
-    /// Most of what is sent is lost. It may be a disturbance that passes: this loss is expected until fewer packets are
-    /// lost, so that no check takes its end for what a lower rate has brought about, and the path climbs fast.
+    /// Most of what is sent is lost: the path goes on with what arrives. It may be a disturbance that passes: this loss
+    /// is expected until fewer packets are lost, so that no check takes its end for what a lower rate has brought
+    /// about, and the path climbs fast.
     fn yield_to_overload(&mut self, now: Time, loss: f64) {
-        self.allowed.set(now, self.mean_rate() * overload::share_kept(loss));
-        self.meter.watch_mut().learn(loss, overload::PACKETS);
+        self.allowed.set(now, self.mean_rate() * (1.0 - loss));
+        self.meter.watch_mut().learn(loss, SAMPLE as f64);
         self.climb.hurry(now);
         self.be_blind(now);
     }
@@ -255,8 +253,8 @@ impl RateController {
 
     /// Now and then drains the queue, for a look at the delay's floor.
     fn drain_if_due(&mut self, now: Time, queue: f64) {
-        let failures = self.rivals.failures() + u32::from(self.is_fair);
-        if let Some(span) = self.drain.take_due(now, queue, failures, self.meter.floor_mut()) {
+        let must_be_seen = self.is_fair || self.rivals.are_suspected();
+        if let Some(span) = self.drain.take_due(now, queue, must_be_seen, self.meter.floor_mut()) {
             self.begin_manoeuvre(now, Manoeuvre::Drain { span, share: 1.0 });
         }
     }
@@ -268,7 +266,7 @@ impl RateController {
         if !matches!(self.mode, Mode::Cruise) || self.is_crowded() {
             return false;
         }
-        let delay_tells = queue > STANDING_SHARE * self.target() && self.meter.is_told(now);
+        let delay_tells = self.is_telling(queue) && self.meter.is_told(now);
         let is_above_ceiling = self.climb.is_above_ceiling(self.mean_rate());
         self.meter.watch_mut().observe(feedback, delay_tells, is_above_ceiling)
     }
@@ -292,11 +290,12 @@ impl RateController {
     }
 
     fn conclude(&mut self, now: Time, verdict: Verdict, check: &Check) {
-        let (loss, packets) = (check.loss(), check.packets());
+        let (loss, packets) = (check.losses().share(), check.losses().packets);
         if verdict == Verdict::Policed {
-            // What arrived before the check, if the loss during the check is the link's own.
-            let carried = (1.0 - self.meter.watch().risen_loss()) / (1.0 - loss);
-            let share = carried.clamp(check.share(), check.share() / check::CHECK_RATE);
+            // The share that was not policed before the check, if the loss during the check is the link's own: no less
+            // than what the check has sent, and no more than what was expected when it began.
+            let unpoliced = (1.0 - self.meter.watch().risen_loss()) / (1.0 - loss);
+            let share = unpoliced.clamp(check.share(), check.share() / check::CHECK_RATE);
             self.allowed.set(now, self.mean_rate() * share);
             self.climb.meet_ceiling(now, self.mean_rate());
             self.meter.watch_mut().lowered(loss, packets);
@@ -364,7 +363,7 @@ impl RateController {
             return self.close_contention();
         }
         if has_shrunk || is_trial {
-            let span = drain::span(queue, 0);
+            let span = drain::span(queue, false);
             let drain = Manoeuvre::Drain { span, share: 1.0 };
             self.begin_manoeuvre(now, if has_shrunk { Manoeuvre::BackOff(span) } else { drain });
         }

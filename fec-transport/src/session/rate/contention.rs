@@ -5,16 +5,14 @@
 //! - Where it falls by less, others fill it. Three such drains in a row open the contention: a
 //!   [`Window`](super::window::Window) beside theirs, until a drain, each time the window has shrunk and every 4 s,
 //!   shows that they have gone.
-//! - Two drains in a row that move nothing show that it is no queue: the way has become longer.
+//! - Three drains in a row that move nothing show that it is no queue: the way has become longer.
 
 use super::drain::Drained;
 
 /// A queue that falls by less than this share of what it would if we were alone is filled by others.
 const OURS: f64 = 0.5;
-/// So many drains in a row that others undo open the contention.
-const FAILURES: u32 = 3;
-/// So many in a row that move nothing show that the way has become longer.
-const UNMOVED: u32 = 2;
+/// One drain may be misled by jitter; so many in a row that show the same are believed.
+const IN_A_ROW: u32 = 3;
 
 /// What the drains have shown of others.
 #[derive(Debug, Clone, Default)]
@@ -26,21 +24,21 @@ pub(super) struct Rivals {
 }
 
 impl Rivals {
-    /// How many drains in a row others undid.
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
+    /// Whether others have undone the latest drain.
+    pub(super) fn are_suspected(&self) -> bool {
+        self.failures > 0
     }
 
     /// Takes whether a drain has moved the delay; gives whether the way has become longer.
     pub(super) fn note_movement(&mut self, drained: &Drained) -> bool {
         self.unmoved = if drained.is_still { self.unmoved + 1 } else { 0 };
-        self.unmoved >= UNMOVED
+        self.unmoved >= IN_A_ROW
     }
 
     /// Takes what a drain has left of the queue; gives whether others have undone so many that it is a contention.
     pub(super) fn note_response(&mut self, drained: &Drained, is_short: bool) -> bool {
         let is_undone = drained.response <= OURS && !is_short;
         self.failures = if is_undone { self.failures + 1 } else { 0 };
-        self.failures >= FAILURES
+        self.failures >= IN_A_ROW
     }
 }

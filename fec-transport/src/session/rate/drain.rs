@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Feedback;
 use super::floor::DelayFloor;
 use super::round::STANDING;
+use super::{Feedback, NEARLY, SHORTEST_ROUND};
 use crate::time::Time;
 
 /// The rate while draining, as a share.
@@ -18,18 +18,11 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// A drain lasts no shorter if its effect must be seen: by whoever drains, once others have undone a drain, or by
 /// several sessions at once.
 pub(super) const VISIBLE: Duration = Duration::from_millis(60);
-/// The delays of this time before a drain are compared with those of the drain itself: the least of them, because there
-/// is jitter.
-const BEFORE: Duration = Duration::from_millis(20);
 /// A delay that moves by less than this, in seconds, does not move. Packets leave in runs of 1 ms, and may meet one
 /// another.
 const STILL: f64 = 0.001;
-/// A drain tells whether the delay moves only if a queue of our own would move by more than this many seconds.
-const LEAST_TEST: f64 = 0.01;
 /// How often the queue is emptied to see the floor of the delay.
 pub(super) const INTERVAL: Duration = Duration::from_secs(4);
-/// A queue that is so many times its target for a quarter of [`INTERVAL`] is drained, to see whether it is one.
-const EXCESSIVE: f64 = 1.5;
 /// After a drain that has not emptied the queue the next one is stretched by this factor. After one that has emptied
 /// it, the next one is shortened by this factor.
 const LONGER: f64 = 1.5;
@@ -114,9 +107,10 @@ impl Drain {
         self.due_at = now;
     }
 
-    /// Takes the queue of a round and its target, in seconds: one that stays too long is looked at sooner.
+    /// Takes the queue of a round and its target, in seconds. One that is longer than that for a quarter of
+    /// [`INTERVAL`] is drained, to see whether it is one.
     pub(super) fn note_queue(&mut self, now: Time, queue: f64, target: f64) {
-        if queue < EXCESSIVE * target {
+        if NEARLY * queue < target {
             self.in_order_at = now;
         } else if now.since(self.in_order_at) > INTERVAL / 4 {
             (self.in_order_at, self.due_at) = (now, now);
@@ -124,12 +118,12 @@ impl Drain {
     }
 
     /// How long to drain to see the floor of the delay, if that is due and there is a queue of so many seconds;
-    /// `failures` as for [`span`].
+    /// `must_be_seen` as for [`span`].
     pub(super) fn take_due(
         &mut self,
         now: Time,
         queue: f64,
-        failures: u32,
+        must_be_seen: bool,
         floor: &mut DelayFloor,
     ) -> Option<Duration> {
         if now < self.due_at {
@@ -140,7 +134,7 @@ impl Drain {
             return None;
         }
         self.judge_reach(floor);
-        Some(span(self.stretch * (queue + STILL), failures))
+        Some(span(self.stretch * (queue + STILL), must_be_seen))
     }
 
     /// Chooses the length of the next drain for the floor's sake, by whether the last one has reached the floor.
@@ -160,11 +154,13 @@ impl Drain {
         self.discount();
     }
 
+    /// Takes a report. The delays of a round before the drain are compared with those of the drain itself: the least of
+    /// them, because there is jitter.
     pub(super) fn observe(&mut self, feedback: &Feedback) {
         let (departed, delay_us) = (feedback.departed, feedback.delay_us());
         if departed < self.began || self.is_judged {
             self.before.push_back((departed, delay_us));
-            while self.before.front().is_some_and(|(first, _)| departed.since(*first) > BEFORE) {
+            while self.before.front().is_some_and(|(first, _)| departed.since(*first) > SHORTEST_ROUND) {
                 self.before.pop_front();
             }
         } else if departed >= self.began + self.until.since(self.began) / 2 {
@@ -177,21 +173,22 @@ impl Drain {
         self.lowest
     }
 
-    /// What it showed, once.
+    /// What it showed, once. Whether the delay moves is not told by a drain that is shorter than a round.
     pub(super) fn take_effect(&mut self) -> Option<Drained> {
         if std::mem::replace(&mut self.is_judged, true) || self.lowest == i64::MAX {
             return None;
         }
         let before = self.before.drain(..).map(|(_, delay_us)| delay_us).min()?;
-        let expected = (1.0 - DRAIN_RATE) * self.until.since(self.began).as_secs_f64();
+        let lasted = self.until.since(self.began);
+        let expected = (1.0 - DRAIN_RATE) * lasted.as_secs_f64();
         let fall = (before - self.lowest) as f64 * 1e-6;
-        let is_still = expected > LEAST_TEST && fall.abs() < STILL;
+        let is_still = lasted > SHORTEST_ROUND && fall.abs() < STILL;
         Some(Drained { response: fall / expected, is_still })
     }
 }
 
-/// How long to drain a queue that is `excess` seconds too long, after so many `failures`.
-pub(super) fn span(excess: f64, failures: u32) -> Duration {
-    let least = if failures > 0 { VISIBLE } else { Duration::ZERO };
+/// How long to drain a queue that is `excess` seconds too long; longer, if its effect must be seen.
+pub(super) fn span(excess: f64, must_be_seen: bool) -> Duration {
+    let least = if must_be_seen { VISIBLE } else { Duration::ZERO };
     Duration::from_secs_f64(excess / (1.0 - DRAIN_RATE)).clamp(least, LONGEST)
 }

@@ -4,11 +4,8 @@
 use std::cmp::Reverse;
 
 use super::super::recent::RecentSmallest;
-use super::Feedback;
+use super::{Feedback, NEARLY};
 use crate::time::Time;
-
-/// A packet of this share of the largest is as good: also one of a session that has a narrow path.
-const FULL: f64 = 0.8;
 
 /// The size of the largest packets of late, and what smaller ones have told since the last of them.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +35,10 @@ impl FullPackets {
     }
 }
 
-/// Whether a packet is too small to be compared with one of the `other` size.
+/// Whether a packet is too small to be compared with one of the `other` size. One that is a little smaller is as good:
+/// a session that has a narrow path sends such packets.
 fn is_smaller(size: u32, other: u32) -> bool {
-    f64::from(size) < FULL * f64::from(other)
+    f64::from(size) < NEARLY * f64::from(other)
 }
 
 impl Feedback {

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use super::Feedback;
 use super::common_limit::Crowd;
+use super::drain;
 use super::floor::DelayFloor;
 use super::full::FullPackets;
 use super::jitter::Jitter;
 use super::round::Round;
 use super::watch::LossWatch;
 use crate::time::Time;
-
-/// For so long after the queue was as long as it should be, the delay tells what the path carries.
-const TELLING: Duration = Duration::from_secs(5);
 
 /// What the reports on a path have shown.
 #[derive(Debug, Clone)]
@@ -45,7 +43,7 @@ impl Meter {
             round: Round::default(),
             watch,
             crowd: Crowd::default(),
-            told_at: now - TELLING,
+            told_at: now - drain::INTERVAL,
             blind_until: now,
             sent: None,
             is_busy: false,
@@ -69,8 +67,8 @@ impl Meter {
         self.round = Round::default();
     }
 
-    /// Takes the delay of a report; gives the queue that it shows, in seconds, but no more than `longest`: how far it is
-    /// above the floor, and above what jitter explains beyond what is `tolerated` of it.
+    /// Takes the delay of a report; gives the queue that it shows, in seconds, but no more than `longest`: how far it
+    /// is above the floor, and above what jitter explains beyond what is `tolerated` of it.
     pub(super) fn observe_delay(
         &mut self,
         now: Time,
@@ -123,19 +121,8 @@ impl Meter {
         &self.round
     }
 
-    pub(super) fn begin_round(&mut self, feedback: &Feedback) {
-        self.round.restart(feedback);
-    }
-
-    /// Adds what a report tells to the round: the queue in seconds, and the rate that was `allowed` when the packet
-    /// left.
-    pub(super) fn observe(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
-        self.round.observe(feedback, queue, allowed);
-    }
-
-    /// As [`observe`](Self::observe), but pauses are left out in which there was nothing to send.
-    pub(super) fn observe_bursts(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
-        self.round.observe_bursts(feedback, queue, allowed);
+    pub(super) fn round_mut(&mut self) -> &mut Round {
+        &mut self.round
     }
 
     /// The round, if it has lasted for `span` and told of so many packets; the next one begins with this report.
@@ -151,16 +138,6 @@ impl Meter {
     /// What was sent in a round, and whether that is what was allowed.
     pub(super) fn note_use(&mut self, round: &Round) {
         (self.sent, self.is_busy) = (Some(round.sent_rate()), round.is_busy());
-    }
-
-    /// Whether the path sends what it is allowed, by a start that its first queue has ended.
-    pub(super) fn note_use_at_start(&mut self) {
-        self.is_busy = self.round.is_busy();
-    }
-
-    /// What was sent is not known any more.
-    pub(super) fn forget_use(&mut self) {
-        self.sent = None;
     }
 
     /// What was sent in the latest round, in bit/s.
@@ -183,9 +160,10 @@ impl Meter {
         self.told_at
     }
 
-    /// Whether a queue has lately been as long as it should be.
+    /// Whether a queue has been as long as it should be since about the latest drain for the floor's sake: then the
+    /// delay tells what the path carries.
     pub(super) fn is_told(&self, now: Time) -> bool {
-        now.since(self.told_at) < TELLING
+        now.since(self.told_at) < drain::INTERVAL
     }
 
     /// What packets tell that leave before then is no basis for the rate; the round goes on.

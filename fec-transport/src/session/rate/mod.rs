@@ -45,7 +45,7 @@ use overload::Overload;
 use start::Start;
 use watch::LossWatch;
 
-/// The rate before anything is known, in bit/s: 40 full packets in 100 ms.
+/// The rate before anything is known, in bit/s: 33 full packets in 100 ms.
 const INITIAL_RATE: f64 = 4e6;
 /// A path that comes back, or in beside others, begins with this rate at least, in bit/s: 30 packets a second soon tell
 /// what it loses, and whether it has gone again.
@@ -62,24 +62,21 @@ const TARGET_QUEUE: f64 = 0.005;
 /// A session that sends more than this, in bit/s, wants a shorter queue, and one that sends less a longer one; so
 /// sessions that see the same queue become equal.
 const TARGET_RATE: f64 = 50e6;
-/// Below this rate, in bit/s, targets no longer grow with the square root: they would soon be too long.
+/// Below this rate, in bit/s, targets no longer grow with the square root: they would soon be too long. But they still
+/// grow, because sessions that all want the same queue do not become equal.
 const SLOW_RATE: f64 = 10e6;
-/// Each halving of the rate below [`SLOW_RATE`] makes the target so many seconds longer: sessions that all want the
-/// same queue do not become equal.
-const SLOW_STEP: f64 = 0.002;
-/// No target is longer than this, in seconds. A session that sends 0.5 Mbit/s wants so long a queue; one of its packets
-/// takes 24 ms.
-const LONGEST_TARGET: f64 = 0.02;
-/// A queue of twice the target and this, in seconds, is too long: it is drained at once.
+/// A queue is too long if it is longer by this, in seconds, than its target and than twice that. Of longer targets
+/// twice [`TARGET_QUEUE`] counts: a session that meets CUBIC would not see its queue otherwise.
 const LONG_QUEUE: f64 = 0.004;
-/// A queue longer than this, in seconds, is too long, unless it is less than [`LONG_QUEUE`] beyond the target.
-const TOO_LONG: f64 = 0.014;
 /// A round is half a round trip, but no shorter, because reports come every 2 to 10 ms.
 const SHORTEST_ROUND: Duration = Duration::from_millis(20);
-/// A path that sends less than this share of its rate is not limited by it.
-pub(crate) const BUSY: f64 = 0.8;
-/// A path whose links carry no more than so many times its rate shares them with no other of its session.
-const ALONE: f64 = 1.05;
+/// Fewer packets tell nothing: a round after the start has as many.
+const LEAST_PACKETS: u64 = 5;
+/// So many packets tell what is lost: among fewer, a burst of losses looks like a limit.
+const SAMPLE: u64 = 64;
+/// More than this share of something is nearly all of it, as far as measurements tell: of the rate that a path may use,
+/// of the packets that arrive, of a queue, of what links carry.
+pub(crate) const NEARLY: f64 = 0.8;
 
 /// What one report tells of a path.
 #[derive(Debug, Clone, Copy)]
@@ -133,8 +130,6 @@ pub(crate) struct RateController {
     overload: Overload,
     /// The limit that a queue showed when it ended the start.
     limit: Option<Limit>,
-    /// The share of its rate that another path's check over a common link leaves it.
-    held: Option<f64>,
     /// Whether to compete as others do.
     is_fair: bool,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
@@ -156,11 +151,10 @@ impl RateController {
             meter: Meter::new(now, watch),
             mode,
             drain: Drain::none(now),
-            climb: Climb::new(now),
+            climb: Climb::default(),
             rivals: Rivals::default(),
             overload: Overload::default(),
             limit: None,
-            held: None,
             is_fair: false,
             shared_rate: 0.0,
             is_beside_sessions: false,
@@ -178,8 +172,12 @@ impl RateController {
 
     /// The rate to send at, in bit/s, IP headers included.
     pub(crate) fn rate(&self, now: Time) -> f64 {
-        let checked = self.check_share().or(self.held).unwrap_or(1.0);
-        (self.mean_rate() * self.drain.share(now) * checked).clamp(MIN_RATE, MAX_RATE)
+        (self.mean_rate() * self.drain.share(now) * self.check_share()).clamp(MIN_RATE, MAX_RATE)
+    }
+
+    /// The share of its rate at which it sends while it checks.
+    fn check_share(&self) -> f64 {
+        if let Mode::Check(check) = &self.mode { check.share() } else { 1.0 }
     }
 
     /// The rate beside manoeuvres, for quotas and people.
@@ -204,13 +202,14 @@ impl RateController {
 
     // --- for the paths that share links with this one -----------------------------------------------------------
 
-    /// What the session sends over the links that this path shares with others, bit/s.
-    fn set_shared_rate(&mut self, rate: f64) {
-        self.shared_rate = rate;
+    /// What its session sends over its links, in bit/s, and whether other sessions of the node send over them, too.
+    fn set_company(&mut self, shared_rate: f64, is_beside_sessions: bool) {
+        (self.shared_rate, self.is_beside_sessions) = (shared_rate, is_beside_sessions);
     }
 
+    /// Whether others of its session send more than a little over its links.
     fn shares_links(&self) -> bool {
-        self.shared_rate > ALONE * self.mean_rate()
+        self.mean_rate() < NEARLY * self.shared_rate
     }
 
     /// Whether it sent about what it was allowed lately, so that lowering its rate lowers what it sends.
@@ -262,18 +261,7 @@ impl RateController {
     /// they know what the link carries; it climbs.
     fn begin_beside(&mut self, now: Time, rate: f64) {
         self.leave_start();
-        self.meter.forget_use();
         self.allowed = AllowedRate::new(now, rate.max(LEAST_FIRST));
-        self.climb.hurry(now);
-    }
-
-    /// Whether other sessions of the node send over its links, too.
-    fn set_beside_sessions(&mut self, is_so: bool) {
-        self.is_beside_sessions = is_so;
-    }
-
-    /// There is room on its links: it climbs fast, if it climbs.
-    fn hurry(&mut self, now: Time) {
         self.climb.hurry(now);
     }
 
@@ -282,17 +270,6 @@ impl RateController {
     fn make_room(&mut self, now: Time, share: f64) {
         self.scale(now, share);
         self.be_blind(now);
-    }
-
-    /// The share of its rate at which it sends while it checks.
-    fn check_share(&self) -> Option<f64> {
-        if let Mode::Check(check) = &self.mode { Some(check.share()) } else { None }
-    }
-
-    /// Sends no more than this share of its rate, because a path over a common link checks. It concludes nothing: that
-    /// its own loss does not fall with the rate would not tell why, as it has not risen.
-    fn hold(&mut self, share: Option<f64>) {
-        self.held = share;
     }
 
     // --- for the other sessions of the node ---------------------------------------------------------------------

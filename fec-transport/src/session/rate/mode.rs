@@ -1,7 +1,7 @@
 //! What a controller is doing, and what may follow.
 //!
 //! ```text
-//!                 a queue stands; or twice too few packets arrive;
+//!                 a queue stands; or too few packets arrive, twice;
 //!                 or the sessions of the node share a limit that one of them has found
 //!  Start ───────────────────────────────────────────────────────────────────▶ Cruise
 //!  doubling                                                                   the rate follows the queue;

@@ -5,49 +5,38 @@
 
 use std::time::Duration;
 
+use super::SAMPLE;
 use super::round::Round;
+use super::watch::Losses;
 use crate::time::Time;
 
 /// A path that loses more than this share of what it sends is overloaded.
-pub(super) const MOST: f64 = 0.5;
+pub(super) const TOO_MUCH: f64 = 0.5;
 /// The loss has to last for so long: a link that was gone for a moment is not overloaded, and a disturbance that passes
 /// is to cost little.
 const LASTING: Duration = Duration::from_secs(1);
-/// Fewer packets than these do not tell: a burst of losses may be longer than the rounds of a slow path.
-pub(super) const PACKETS: f64 = 64.0;
-/// A path that is overloaded goes on with this share of what arrives, so that a queue which nobody sees empties.
-const KEPT: f64 = 0.5;
 
 /// The latest rounds in a row that lost most of their packets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overload {
     since: Option<Time>,
-    packets: f64,
-    lost: f64,
+    losses: Losses,
 }
 
 impl Overload {
     /// Takes a round that saw no long queue; gives what is lost, as a share, if the path is overloaded.
     pub(super) fn observe(&mut self, now: Time, round: &Round) -> Option<f64> {
-        let (packets, lost) = round.packets_and_lost();
-        if lost <= MOST * packets {
+        if round.losses().share() <= TOO_MUCH {
             *self = Overload::default();
             return None;
         }
         let since = *self.since.get_or_insert(now);
-        self.packets += packets;
-        self.lost += lost;
-        if now.since(since) < LASTING || self.packets < PACKETS {
+        self.losses.add(round.losses());
+        if now.since(since) < LASTING || self.losses.packets < SAMPLE as f64 {
             return None;
         }
-        let seen = std::mem::take(self);
-        Some(seen.lost / seen.packets)
+        Some(std::mem::take(self).losses.share())
     }
-}
-
-/// The share of its rate with which a path that loses so much goes on.
-pub(super) fn share_kept(loss: f64) -> f64 {
-    KEPT * (1.0 - loss).max(0.0)
 }
 
 #[cfg(test)]

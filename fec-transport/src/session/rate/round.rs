@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{BUSY, Feedback};
+use super::watch::Losses;
+use super::{Feedback, NEARLY};
 use crate::time::Time;
 
 /// A queue of this many seconds stands.
@@ -11,16 +12,13 @@ pub(super) const STANDING: f64 = 0.002;
 /// would be counted over the pause of a process. Should it be a queue that grows so fast, the round ends at twice its
 /// length.
 const SPIKE: f64 = 0.25;
-/// Packets that left so many seconds later than the allowed rate explains come after a pause.
-const PAUSE: f64 = 0.005;
 
 /// Sums over reports; the first one only sets the marks from which it counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Round {
     begin: Option<(Time, u64)>,
     end: (Time, u64),
-    packets: u64,
-    lost: f64,
+    losses: Losses,
     bytes: f64,
     queue: f64,
     /// The least difference of the clocks at departure and arrival, µs.
@@ -41,14 +39,14 @@ impl Round {
         *self = Round { begin: Some(mark), end: mark, least_delay: Some(delay(mark)), ..Round::default() };
     }
 
+    /// Adds what a report tells: the queue in seconds, and the rate that was `allowed` when the packet left.
     pub(super) fn observe(&mut self, feedback: &Feedback, queue: f64, allowed: f64) {
         if self.begin.is_none() {
             return self.restart(feedback);
         }
         self.end = (feedback.departed, feedback.arrived_us);
         self.least_delay = self.least_delay.min(Some(delay(self.end)));
-        self.packets += feedback.packets;
-        self.lost += feedback.lost;
+        self.losses.add(Losses::of(feedback));
         self.bytes += feedback.bytes;
         self.queue += queue;
         self.least_queue = Some(self.least_queue.map_or(queue, |least| least.min(queue)));
@@ -70,10 +68,11 @@ impl Round {
         }
     }
 
-    /// Whether there was nothing to send for a while before these packets, which were `allowed` that rate.
+    /// Whether there was nothing to send for a while before these packets, which were `allowed` that rate: for longer
+    /// than what would be no queue.
     fn is_paused_before(&self, feedback: &Feedback, allowed: f64) -> bool {
         let (since, took) = (feedback.departed.since(self.end.0), feedback.bytes * 8.0 / allowed);
-        feedback.is_after_idleness && self.begin.is_some() && since.as_secs_f64() > took + PAUSE
+        feedback.is_after_idleness && self.begin.is_some() && since.as_secs_f64() > took + STANDING
     }
 
     /// The round goes on behind this report, as if neither its packets nor the time since the one before had been.
@@ -87,7 +86,7 @@ impl Round {
 
     pub(super) fn is_over(&self, span: Duration, packets: u64) -> bool {
         let (span, arrival_span) = (span.as_secs_f64(), self.arrival_span());
-        self.packets >= packets
+        self.losses.packets >= packets as f64
             && arrival_span >= span
             && (!self.ends_in_spike() || arrival_span >= 2.0 * span)
     }
@@ -140,11 +139,11 @@ impl Round {
 
     /// Bits per second that arrived.
     pub(super) fn arrived_rate(&self) -> f64 {
-        self.number_rate() * (1.0 - self.lost / (self.packets as f64).max(1.0)).clamp(0.0, 1.0)
+        self.number_rate() * (1.0 - self.losses.share())
     }
 
-    pub(super) fn packets_and_lost(&self) -> (f64, f64) {
-        (self.packets as f64, self.lost)
+    pub(super) fn losses(&self) -> Losses {
+        self.losses
     }
 
     /// Departure over arrival time: below 1 while a queue grows.
@@ -175,14 +174,14 @@ impl Round {
 
     /// Whether the path sent about what it was allowed.
     pub(super) fn is_busy(&self) -> bool {
-        self.uses(BUSY)
+        self.uses(NEARLY)
     }
 
     /// Whether the path has carried what it was allowed while there was something to send. In a round with pauses no
     /// queue becomes long enough to tell of a limit. What tells of one there is that packets take longer to arrive than
     /// they took to leave.
     pub(super) fn has_carried(&self) -> bool {
-        self.is_busy() && (!self.has_paused || self.stretch() > BUSY)
+        self.is_busy() && (!self.has_paused || self.stretch() > NEARLY)
     }
 
     /// Whether the path sent more than this share of what it was allowed.

@@ -2,35 +2,22 @@
 
 use std::time::Duration;
 
-use super::INITIAL_RATE;
 use super::overload;
 use super::round::Round;
-use super::watch::LossWatch;
+use super::watch::{self, LossWatch, Losses};
+use super::{INITIAL_RATE, NEARLY, SAMPLE, SHORTEST_ROUND};
 
-/// Packets of a step of the doubling: a burst of losses among them must not look like a limit.
-pub(super) const START_PACKETS: u64 = 64;
-/// Once the round trip is known, doublings are skipped up to so many bytes in each round trip, IP headers included: ten
-/// packets, with which TCP begins, too (RFC 6928).
+/// Once the round trip is known, doublings are skipped up to so many bytes in each round trip, IP headers included: a
+/// little less than TCP begins with, which is ten packets (RFC 6928).
 const FIRST_FLIGHT: f64 = 12_500.0;
 /// No more doublings are skipped than these: the rate goes on where TCP waits for what becomes of its ten packets.
 const MOST_SKIPPED: f64 = 2.0;
-/// A limit without a queue drops packets: less than this share of what arrived before arrives at twice the rate. Loss
-/// tells it and not the rate of arrivals, which a process that did not run lowers, too.
-const LEAST_ARRIVING: f64 = 0.7;
-/// On a link of which nothing is known, so many packets of [`EXPECTED_OF`] are expected to be lost, at least. A start
-/// that ends soon has seen no loss yet, and the first one after it is no rise.
-const EXPECTED_LOST: f64 = 2.0;
-/// See [`EXPECTED_LOST`].
-const EXPECTED_OF: f64 = 100.0;
-/// A queue that does not stand for so long is a process that did not run: what waited meanwhile arrives all at once.
-const STANDS: Duration = Duration::from_millis(10);
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Start {
-    /// Packets and losses at all rates that could be doubled.
-    packets: f64,
-    lost: f64,
+    /// What was lost at all rates that could be doubled.
+    losses: Losses,
     /// Whether too few have once arrived at this rate.
     is_doubted: bool,
 }
@@ -48,18 +35,22 @@ pub(super) enum Step {
 impl Start {
     /// The rate of the first step, in bit/s, once the round trip is known; none after that step.
     pub(super) fn first_rate(&self, round_trip: Duration) -> Option<f64> {
-        let is_new = self.packets == 0.0 && !self.is_doubted;
+        let is_new = self.losses.packets == 0.0 && !self.is_doubted;
         let doublings = (FIRST_FLIGHT * 8.0 / (INITIAL_RATE * round_trip.as_secs_f64())).log2().floor();
         is_new.then(|| INITIAL_RATE * doublings.clamp(0.0, MOST_SKIPPED).exp2())
     }
 
-    /// Takes what has come of the latest step.
+    /// Takes what has come of the latest step. A limit without a queue drops packets, so that less arrives of twice the
+    /// rate than of what was sent before. Loss tells it and not the rate of arrivals, which a process that did not run
+    /// lowers, too.
     pub(super) fn judge(&mut self, round: &Round) -> Step {
-        let (packets, lost) = round.packets_and_lost();
-        let arriving = self.share_arriving(packets, lost);
+        let losses = round.losses();
+        let is_first = self.losses.packets == 0.0;
+        let arriving = if is_first { 1.0 } else { (1.0 - losses.share()) / (1.0 - self.losses.share()) };
         // A newcomer to a link that is full loses as much in its first step as in the next ones.
-        if arriving >= LEAST_ARRIVING && lost <= overload::MOST * packets {
-            *self = Start { packets: self.packets + packets, lost: self.lost + lost, is_doubted: false };
+        if arriving >= NEARLY && losses.share() <= overload::TOO_MUCH {
+            self.losses.add(losses);
+            self.is_doubted = false;
             Step::Double
         } else if self.is_doubted {
             Step::End(arriving)
@@ -69,22 +60,18 @@ impl Start {
         }
     }
 
-    /// What arrives of these packets, as a share of what arrived before.
-    fn share_arriving(&self, packets: f64, lost: f64) -> f64 {
-        let arrived = |packets: f64, lost: f64| (1.0 - lost / packets).clamp(0.01, 1.0);
-        if self.packets > 0.0 { arrived(packets, lost) / arrived(self.packets, self.lost) } else { 1.0 }
-    }
-
-    /// Whether the queue of a round that is too long is there for long enough to end the start.
+    /// Whether the queue of a round that is too long is there for long enough to end the start. One that does not stand
+    /// for half a round is a process that did not run: what waited meanwhile arrives all at once.
     pub(super) fn is_ended_by(round: &Round) -> bool {
-        round.stood_for() >= STANDS
+        round.stood_for() >= SHORTEST_ROUND / 2
     }
 
-    /// The loss of the start is the link's own.
+    /// The loss of the start is the link's own. A start that ends soon has seen none yet, and the first one after it is
+    /// no rise: so as much is expected as if one sample more had been sent, and had lost what would be a rise.
     pub(super) fn teach(&self, watch: &mut LossWatch) {
-        let seen = self.lost / self.packets.max(1.0);
-        let expected = (self.lost + EXPECTED_LOST) / (self.packets + EXPECTED_OF);
-        watch.learn(seen.max(expected).clamp(0.0, 0.9), self.packets + EXPECTED_OF);
+        let mut expected = self.losses;
+        expected.add(Losses { packets: SAMPLE as f64, lost: watch::RISE * SAMPLE as f64 });
+        watch.learn(self.losses.share().max(expected.share()), expected.packets);
     }
 }
 
@@ -142,7 +129,7 @@ mod tests {
 
         /// A pause that looks like a queue that stands, on links that are shared: no start goes on after it.
         fn pause_beside_others(&mut self) {
-            self.controller.set_shared_rate(1e9);
+            self.controller.set_company(1e9, false);
             (0..7).for_each(|_| self.report(Duration::from_millis(20), 0.0));
         }
 
@@ -189,7 +176,8 @@ mod tests {
         assert_eq!(path.mbit(), 16.0);
         path.report(Duration::ZERO, 0.0);
         assert_eq!(path.mbit(), 16.0, "once");
-        let begun = Start { packets: 1.0, ..Start::default() };
+        let losses = Losses { packets: 1.0, lost: 0.0 };
+        let begun = Start { losses, ..Start::default() };
         assert_eq!(begun.first_rate(Duration::from_micros(200)), None);
     }
 
@@ -278,7 +266,7 @@ mod tests {
         assert!(!path.controller.is_starting());
         for _ in 0..1_000 {
             path.report(Duration::ZERO, 0.02);
-            assert!(path.controller.check_share().is_none(), "after {:?}", path.departed);
+            assert_eq!(path.controller.check_share(), 1.0, "after {:?}", path.departed);
         }
     }
 

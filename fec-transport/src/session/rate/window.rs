@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::drain;
 use super::round::Round;
-use super::watch::{ALARM, LEAST_LOSS, MEMORY, log_likelihood_ratio, risen};
-use super::{BUSY, Feedback};
+use super::watch::{ALARM, LEAST_LOSS, MEMORY, risen};
+use super::{Feedback, NEARLY};
 use crate::time::Time;
 
 /// What remains of the window after it shrank. CUBIC has 0.7, but shrinks only for its own losses; we do so with every
@@ -18,10 +18,8 @@ use crate::time::Time;
 const BETA: f64 = 0.8;
 /// How fast it grows again, packets/s³ [RFC 9438 §5].
 const C: f64 = 0.4;
-/// How fast, in packets a round trip, Reno's window would grow below its last maximum.
+/// How fast, in packets a round trip, Reno's window would grow below its last maximum; above it, by one.
 const RENO_BELOW: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The same above it.
-const RENO_ABOVE: f64 = 1.0;
 /// How fast the window of a session that is not `fair` grows, as a share: it is to leave others more than half.
 const MODEST: f64 = 0.33;
 /// By what growth is multiplied or divided at most while our share of the link is far from the one that the weight
@@ -31,14 +29,10 @@ const BOOST: f64 = 2.0;
 const PACKET: f64 = 1_500.0;
 /// A fall of the queue by this share of the round trip shows that others sent less.
 const FALL_SHARE: f64 = 0.06;
-/// Losses tell only while the queue is at least this share of its peak.
-const NEAR_PEAK: f64 = 0.85;
 /// So many round trips after the window shrank a drain tries whether the others are still there.
 const TRIAL_ROUND_TRIPS: f64 = 3.0;
 /// That trial comes no sooner than so many seconds after.
 const LEAST_PAUSE: f64 = 0.3;
-/// If the queue falls by this share of what it would if we were alone, the others are gone.
-const OTHERS_GONE: f64 = 0.7;
 
 /// The window.
 #[derive(Debug, Clone)]
@@ -124,16 +118,17 @@ impl Window {
         false
     }
 
+    /// Whether the queue has overflowed: what is lost while it is shorter than its peak is the link's own loss.
     fn is_dropped(&mut self, round: &Round, dispersion: f64) -> bool {
-        let (packets, lost) = round.packets_and_lost();
-        if round.mean_queue() < NEAR_PEAK * self.peak {
+        let losses = round.losses();
+        if round.mean_queue() < NEARLY * self.peak {
             self.evidence = 0.0;
-            let share = (lost / packets.max(1.0)).clamp(0.0, 0.9);
-            self.own_loss += packets / (packets + MEMORY) * (share - self.own_loss);
+            let weight = losses.packets / (losses.packets + MEMORY);
+            self.own_loss += weight * (losses.share() - self.own_loss);
             return false;
         }
         let low = self.own_loss.max(LEAST_LOSS);
-        let ratio = log_likelihood_ratio(packets, lost, low, risen(low));
+        let ratio = losses.log_likelihood_ratio(low, risen(low));
         self.evidence = (self.evidence + ratio / dispersion).max(0.0);
         self.evidence > ALARM
     }
@@ -152,14 +147,14 @@ impl Window {
         let weight = if is_fair { 1.0 } else { MODEST };
         let boost = (weight / 2.0 / self.link_share.max(0.01)).clamp(1.0 / BOOST, BOOST);
         let weight = path_share * weight * boost;
-        let growth = if self.reno < self.greatest { RENO_BELOW } else { RENO_ABOVE };
+        let growth = if self.reno < self.greatest { RENO_BELOW } else { 1.0 };
         let round_trips = now.since(self.observed_at).as_secs_f64() / self.round_trip;
         self.reno += weight * growth * round_trips * PACKET;
         let c = weight * C * PACKET;
         let plateau = ((self.greatest - self.least).max(0.0) / c).cbrt();
         let cubic = c * (now.since(self.since).as_secs_f64() - plateau).powi(3) + self.greatest;
         // A window that is not used up does not grow: what nobody sends shows no limit [RFC 7661].
-        let used = sent_rate / BUSY * self.round_trip / 8.0;
+        let used = sent_rate / NEARLY * self.round_trip / 8.0;
         self.bytes = cubic.max(self.reno).min(used).clamp(self.bytes, 1.5 * self.bytes);
     }
 
@@ -173,14 +168,15 @@ impl Window {
         is_due
     }
 
-    /// A drain showed this response; gives whether the others are gone.
+    /// A drain showed this response; gives whether the others are gone: the queue falls by about as much as if we were
+    /// alone.
     pub(super) fn on_drained(&mut self, response: f64) -> bool {
         self.peak = 0.0;
         let is_trial = std::mem::take(&mut self.is_trying);
         if is_trial {
             self.link_share = response;
         }
-        is_trial && response > OTHERS_GONE
+        is_trial && response > NEARLY
     }
 }
 
@@ -233,7 +229,7 @@ mod tests {
     #[test]
     fn a_window_grows_no_further_than_what_is_sent_shows() {
         let rate = after(30, |_| RATE);
-        assert!(rate <= RATE / BUSY * 1.001, "{rate}");
+        assert!(rate <= RATE / NEARLY * 1.001, "{rate}");
     }
 
     #[test]

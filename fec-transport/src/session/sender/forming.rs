@@ -11,7 +11,7 @@ use crate::crypto::random::Random;
 use crate::overlay::LinkId;
 use crate::session::block::{FullBlock, Geometry, SendBlock};
 use crate::session::paths::PathId;
-use crate::session::rate::BUSY;
+use crate::session::rate::NEARLY;
 use crate::session::redundancy::{PathOutlook, Redundancy, hold_back, unmaskable_links};
 use crate::session::spread::{Spread, random_quotas};
 use crate::session::stream::Class;
@@ -140,7 +140,7 @@ impl Forming {
         quotas: &mut [(PathId, u16)],
     ) {
         let per_source_symbol = self.demand.rate(block.formed()) / block.source_symbols() as f64;
-        let room = |id| rate_of(paths, id) * BUSY / per_source_symbol;
+        let room = |id| rate_of(paths, id) * NEARLY / per_source_symbol;
         if quotas.iter().all(|(id, quota)| f64::from(*quota) <= room(*id)) {
             return;
         }
