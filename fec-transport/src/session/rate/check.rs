@@ -75,14 +75,14 @@ impl Check {
 
     pub(super) fn observe(&mut self, feedback: &Feedback) -> Option<Verdict> {
         if feedback.departed <= self.since {
-            self.before.add(Losses::of(feedback));
+            self.before += Losses::of(feedback);
             return None;
         }
         if self.losses.packets == 0.0 && self.is_too_shallow() {
             return Some(Verdict::Deeper);
         }
         let losses = Losses::of(feedback);
-        self.losses.add(losses);
+        self.losses += losses;
         self.sum += losses.log_likelihood_ratio(self.low, self.high) / feedback.dispersion;
         let is_over = self.losses.packets >= ENOUGH;
         if self.sum > BELIEVED || (is_over && self.sum > 0.0) {

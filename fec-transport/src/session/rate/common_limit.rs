@@ -10,7 +10,6 @@ use crate::time::Time;
 /// So many round trips after a limit was found most of what filled its queue has been drained; the second time all of
 /// it. Before that, the session whose packets come last in each run loses most of them, and is shown the least rate.
 const SETTLED: [u32; 2] = [3, 12];
-
 /// A session that fills a link sees the queue that a newcomer makes so many round trips before the newcomer does, whose
 /// rate doubles.
 const DOUBLINGS: u32 = 5;

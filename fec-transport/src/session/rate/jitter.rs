@@ -43,7 +43,6 @@ impl Jitter {
         let took_us = feedback.arrived_us as f64 - arrived_us as f64;
         let arrived = 1.0 - feedback.lost / (feedback.packets as f64).max(1.0);
         let bytes = feedback.bytes * arrived.clamp(0.0, 1.0);
-
         self.reports = (self.reports + 1.0).min(MEMORY);
         self.bytes += (bytes - self.bytes) / self.reports;
         self.took_us += (took_us - self.took_us) / self.reports;
@@ -51,7 +50,6 @@ impl Jitter {
         let late_us = (took_us - left_us.max(needed_us)).max(0.0);
         self.late_us += (late_us - self.late_us) / self.reports;
         self.fall_us += ((left_us - took_us).max(0.0) - self.fall_us) / self.reports;
-
         // The average of a few reports may be far too large, and the most of late counts.
         if self.reports >= MEMORY {
             self.recent.observe(now, -((SPAN * self.late_us.min(self.fall_us)) as i64));

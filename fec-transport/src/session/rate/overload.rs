@@ -31,7 +31,7 @@ impl Overload {
             return None;
         }
         let since = *self.since.get_or_insert(now);
-        self.losses.add(round.losses());
+        self.losses += round.losses();
         if now.since(since) < LASTING || self.losses.packets < SAMPLE as f64 {
             return None;
         }

@@ -46,7 +46,7 @@ impl Round {
         }
         self.end = (feedback.departed, feedback.arrived_us);
         self.least_delay = self.least_delay.min(Some(delay(self.end)));
-        self.losses.add(Losses::of(feedback));
+        self.losses += Losses::of(feedback);
         self.bytes += feedback.bytes;
         self.queue += queue;
         self.least_queue = Some(self.least_queue.map_or(queue, |least| least.min(queue)));

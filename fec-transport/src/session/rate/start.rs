@@ -49,7 +49,7 @@ impl Start {
         let arriving = if is_first { 1.0 } else { (1.0 - losses.share()) / (1.0 - self.losses.share()) };
         // A newcomer to a link that is full loses as much in its first step as in the next ones.
         if arriving >= NEARLY && losses.share() <= overload::TOO_MUCH {
-            self.losses.add(losses);
+            self.losses += losses;
             self.is_doubted = false;
             Step::Double
         } else if self.is_doubted {
@@ -70,7 +70,7 @@ impl Start {
     /// no rise: so as much is expected as if one sample more had been sent, and had lost what would be a rise.
     pub(super) fn teach(&self, watch: &mut LossWatch) {
         let mut expected = self.losses;
-        expected.add(Losses { packets: SAMPLE as f64, lost: watch::RISE * SAMPLE as f64 });
+        expected += Losses { packets: SAMPLE as f64, lost: watch::RISE * SAMPLE as f64 };
         watch.learn(self.losses.share().max(expected.share()), expected.packets);
     }
 }

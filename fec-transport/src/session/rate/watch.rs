@@ -33,11 +33,6 @@ impl Losses {
         Losses { packets: feedback.packets as f64, lost: feedback.lost }
     }
 
-    pub(super) fn add(&mut self, other: Losses) {
-        self.packets += other.packets;
-        self.lost += other.lost;
-    }
-
     /// The share that is lost, which is never believed to be all.
     pub(super) fn share(&self) -> f64 {
         (self.lost / self.packets.max(1.0)).clamp(0.0, 0.9)
@@ -46,6 +41,13 @@ impl Losses {
     /// ln P(these losses | `high`) − ln P(these losses | `low`), for independent losses.
     pub(super) fn log_likelihood_ratio(&self, low: f64, high: f64) -> f64 {
         self.lost * (high / low).ln() + (self.packets - self.lost) * ((1.0 - high) / (1.0 - low)).ln()
+    }
+}
+
+impl std::ops::AddAssign for Losses {
+    fn add_assign(&mut self, other: Losses) {
+        self.packets += other.packets;
+        self.lost += other.lost;
     }
 }
 
@@ -69,7 +71,7 @@ impl LossWatch {
         let losses = Losses::of(feedback);
         let low = self.own_loss.max(LEAST_LOSS);
         self.sum += losses.log_likelihood_ratio(low, risen(low)) / feedback.dispersion;
-        self.run.add(losses);
+        self.run += losses;
         if self.sum <= 0.0 {
             self.quiet();
         }
