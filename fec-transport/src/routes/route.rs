@@ -180,8 +180,8 @@ impl DialledRoute {
         }
     }
 
-    /// A circuit of its is gone. If it is the one that is just being replaced, the new one is waited for all the same;
-    /// if it was replaced before, the route does not depend on it any more.
+    /// A circuit of this route is gone. If it is just being replaced, the new one is waited for all the same; if it was
+    /// replaced before, the route does not depend on it any more.
     pub(super) fn lost(&mut self, now: Time, circuit: CircuitId, trouble: (Time, Health), routing: &Routing) {
         match &mut self.state {
             RouteState::SettingUp { replaces, .. } if replaces.is_some_and(|(old, _)| old == circuit) => {
@@ -304,8 +304,7 @@ mod tests {
         assert_eq!(gone.circuit(), Some(new));
     }
 
-    /// A relay that had begun anew told of the circuits that it had lost while others were set up in their places.
-    /// Their answers were then thrown away, and the routes waited for half a second with circuits that were gone.
+    /// The answer of the new circuit was once thrown away, and the route waited for half a second with one that was gone.
     #[test]
     fn a_circuit_that_ends_while_another_one_is_set_up_in_its_place_is_replaced() {
         let (routing, dead) = (Routing::default(), (at(20), Health::Dead));

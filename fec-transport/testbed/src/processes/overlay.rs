@@ -61,11 +61,11 @@ pub fn identity(name: &str) -> Identity {
     Identity::from_seed(*blake3::hash(name.as_bytes()).as_bytes())
 }
 
-/// Ports that no system gives to who asks for any: those begin at 32,768 (Linux) or later.
+/// Ports below those that the kernel gives to sockets that ask for any port: they begin at 32,768 (Linux) or later.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// An address on loopback that is free. Its port is none that a socket of any port gets before it is used: the sockets
-/// of an emulator, which begins in between, had some now and then, and a member could not begin.
+/// An address on loopback that is free, and stays so until a member uses it: its port is one of [`PORTS`]. The emulator
+/// binds sockets before the members do, and the kernel could give them a port that was only free a moment ago.
 ///
 /// # Errors
 /// All ports are in use.
