@@ -49,14 +49,16 @@ impl Content {
         }
     }
 
-    pub(super) fn write(&mut self, extent: Extent, bytes: &mut impl Iterator<Item = u8>) {
+    /// Takes the bytes for `extent` off the front of `bytes`.
+    pub(super) fn write(&mut self, extent: Extent, bytes: &mut &[u8]) {
         self.size = self.size.max(extent.end());
         for page in pages_of(&extent) {
             let first = page * PAGE_BYTES;
             let start = extent.offset().saturating_sub(first).min(PAGE_BYTES) as usize;
             let end = (extent.end() - first).min(PAGE_BYTES) as usize;
-            let places = &mut self.page_mut(page)[start..end];
-            places.iter_mut().zip(&mut *bytes).for_each(|(place, byte)| *place = byte);
+            let (taken, rest) = bytes.split_at(end - start);
+            self.page_mut(page)[start..end].copy_from_slice(taken);
+            *bytes = rest;
         }
     }
 

@@ -146,10 +146,9 @@ impl MemoryStore {
         if used + content.fresh_pages(extents) > capacity {
             return Err(DiskError::new(SystemCall::Write, ErrorKind::NoSpace, path.to_string()));
         }
-        let mut bytes = data.iter().flat_map(|piece| piece.iter().copied());
-        for extent in extents {
-            content.write(*extent, &mut bytes);
-        }
+        let bytes = data.concat();
+        let mut rest = bytes.as_slice();
+        extents.iter().for_each(|extent| content.write(*extent, &mut rest));
         Ok(())
     }
 
