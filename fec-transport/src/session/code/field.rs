@@ -40,7 +40,7 @@ pub(super) const fn product(a: u8, b: u8) -> u8 {
 }
 
 /// The inverse of an element that is not 0.
-pub(super) fn inverse(element: u8) -> u8 {
+pub(super) const fn inverse(element: u8) -> u8 {
     power(ORDER - logarithm(element))
 }
 

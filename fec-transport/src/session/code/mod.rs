@@ -4,6 +4,7 @@
 //! where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the tests hold
 //! them to a naive elimination over GF(2⁸).
 
+mod cauchy;
 mod dense;
 mod field;
 mod kernel;

@@ -7,7 +7,7 @@ use super::{HIGH, LOW, Task, Vector};
 /// # Safety
 /// The processor has NEON.
 #[target_feature(enable = "neon")]
-pub(super) unsafe fn neon(task: Task<'_>) {
+pub(super) unsafe fn neon(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Shuffle128>() }
 }

@@ -8,7 +8,7 @@ use crate::session::code::field::product;
 /// # Safety
 /// The processor has AVX-512 and GFNI.
 #[target_feature(enable = "avx512f,gfni")]
-pub(super) unsafe fn avx512_gfni(task: Task<'_>) {
+pub(super) unsafe fn avx512_gfni(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Matrix512>() }
 }
@@ -16,7 +16,7 @@ pub(super) unsafe fn avx512_gfni(task: Task<'_>) {
 /// # Safety
 /// The processor has AVX2 and GFNI.
 #[target_feature(enable = "avx2,gfni")]
-pub(super) unsafe fn avx2_gfni(task: Task<'_>) {
+pub(super) unsafe fn avx2_gfni(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Matrix256>() }
 }
@@ -24,7 +24,7 @@ pub(super) unsafe fn avx2_gfni(task: Task<'_>) {
 /// # Safety
 /// The processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn avx2(task: Task<'_>) {
+pub(super) unsafe fn avx2(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Shuffle256>() }
 }
@@ -32,7 +32,7 @@ pub(super) unsafe fn avx2(task: Task<'_>) {
 /// # Safety
 /// The processor has SSSE3.
 #[target_feature(enable = "ssse3")]
-pub(super) unsafe fn ssse3(task: Task<'_>) {
+pub(super) unsafe fn ssse3(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Shuffle128>() }
 }
@@ -187,7 +187,7 @@ impl Vector for Shuffle256 {
     unsafe fn factor(coefficient: u8) -> Self::Factor {
         let (low, high) = (&LOW[usize::from(coefficient)], &HIGH[usize::from(coefficient)]);
         unsafe {
-            let [low, high] = [low, high].map(|half| _mm_loadu_si128(half.as_ptr().cast()));
+            let (low, high) = (_mm_loadu_si128(low.as_ptr().cast()), _mm_loadu_si128(high.as_ptr().cast()));
             (_mm256_broadcastsi128_si256(low), _mm256_broadcastsi128_si256(high))
         }
     }

@@ -1,0 +1,307 @@
+//! Sums of products of the Cauchy matrix, eight sources and eight rows at a time:
+//!
+//! ```text
+//! f(x) = Σ_y s_y / (x + y)          for each byte of a symbol
+//! ```
+//! The encoding ids x of the rows and y of the sources are elements of the field. The elements 0 to 7 are closed under
+//! addition, and ids that differ from one another in their last three bits only are a *coset* of them. Let S(z) be the
+//! product of z + v over these eight v. S is linear and zero at each v, so that S(x + y) is the same for all x of one
+//! coset and all y of another one. The sum over the sources of one coset is then N(x) · S′ / S(x + y), where N is the
+//! polynomial of degree below eight that is s_y at each y, and S′, the derivative of S, is a constant.
+//!
+//! So eight sources are interpolated once, by an additive Fourier transform of twelve products. The eight coefficients
+//! of N are multiplied by S′ / S(x + y) and summed up for each coset of rows, and one more transform at the end gives
+//! the rows themselves. For r rows in c cosets these are 12 + 8·c products for eight sources, where row by row there are
+//! 8·r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
+//! Reed–Solomon erasure codes", FOCS 2014).
+
+use super::{Task, Vector, load, product, store};
+use crate::session::code::field::inverse;
+
+/// Encoding ids of a coset.
+pub(in crate::session::code) const COSET: usize = 1 << LEVELS;
+/// Each level of a transform halves the polynomials.
+const LEVELS: usize = 3;
+/// Cosets of ids.
+const COSETS: usize = 256 / COSET;
+/// Cosets of rows that are summed in one pass: with eight coefficients, theirs fit into 32 registers.
+const PASS: usize = 2;
+
+/// Source symbols whose encoding ids are in one coset.
+pub(in crate::session::code) struct Group<'a> {
+    pub(in crate::session::code) coset: u8,
+    /// In the order of their ids; zeros stand for what is absent.
+    pub(in crate::session::code) symbols: [&'a [u8]; COSET],
+}
+
+/// Sums whose encoding ids are in one coset.
+pub(in crate::session::code) struct Sums<'a> {
+    pub(in crate::session::code) coset: u8,
+    /// In the order of their ids, those that are wanted.
+    pub(in crate::session::code) rows: [Option<&'a mut [u8]>; COSET],
+}
+
+/// Up to [`PASS`] cosets of sums; all symbols have `size` bytes.
+pub(super) struct Cosets<'a, 'b> {
+    groups: &'a [Group<'a>],
+    sums: &'a mut [Sums<'b>],
+    size: usize,
+}
+
+/// What it takes to add all groups to all sums.
+///
+/// # Panics
+/// If symbols differ in size.
+pub(super) fn tasks<'a, 'b>(
+    groups: &'a [Group<'a>],
+    sums: &'a mut [Sums<'b>],
+) -> impl Iterator<Item = Cosets<'a, 'b>> {
+    let sources = || groups.iter().flat_map(|group| group.symbols);
+    let size = sources().next().map_or(0, |source| source.len());
+    assert!(sources().all(|source| source.len() == size), "sources of different sizes");
+    let mut rows = sums.iter().flat_map(|sums| sums.rows.iter().flatten());
+    assert!(size == 0 || rows.all(|row| row.len() == size), "sums of other sizes than sources");
+    sums.chunks_mut(PASS).map(move |sums| Cosets { groups, sums, size })
+}
+
+impl Task for Cosets<'_, '_> {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self.sums.len() {
+                1 => self.cosets::<V, 1>(),
+                _ => self.cosets::<V, PASS>(),
+            }
+        }
+    }
+}
+
+impl Cosets<'_, '_> {
+    /// # Safety
+    /// The processor has the instructions of `V`, and there are `C` cosets of sums.
+    #[inline(always)]
+    unsafe fn cosets<V: Vector, const C: usize>(mut self) {
+        let mut at = 0;
+        while at + V::BYTES <= self.size {
+            // SAFETY: `at` and a vector more are within a symbol.
+            unsafe { self.column::<V, C, true>(at) };
+            at += V::BYTES;
+        }
+        if at < self.size {
+            // SAFETY: what remains is shorter than a vector.
+            unsafe { self.column::<V, C, false>(at) };
+        }
+    }
+
+    /// A vector of each sum, from the byte `at` of a symbol on, or what is left of one.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `V`, there are `C` cosets of sums, and `at` is within a symbol.
+    #[inline(always)]
+    unsafe fn column<V: Vector, const C: usize, const WHOLE: bool>(&mut self, at: usize) {
+        let left = self.size - at;
+        let cosets: [u8; C] = std::array::from_fn(|c| self.sums[c].coset);
+        // SAFETY: all symbols have `size` bytes; the vector at `at` is within them, or ends there.
+        unsafe {
+            let mut totals = [[V::zero(); COSET]; C];
+            for group in self.groups {
+                let mut values = load_all::<V, WHOLE>(&group.symbols, at, left);
+                interpolate(&mut values, group.coset);
+                for (c, total) in totals.iter_mut().enumerate() {
+                    let factor = V::factor(FACTORS[usize::from(cosets[c] ^ group.coset)]);
+                    for (total, value) in total.iter_mut().zip(values) {
+                        *total = total.plus(V::times(value.halves(), factor));
+                    }
+                }
+            }
+            for (c, mut total) in totals.into_iter().enumerate() {
+                evaluate(&mut total, cosets[c]);
+                add_all::<V, WHOLE>(total, &mut self.sums[c].rows, at, left);
+            }
+        }
+    }
+}
+
+/// A vector of each symbol, from the byte `at` on, or what is left of one.
+///
+/// # Safety
+/// The processor has the instructions of `V`, and the symbols have so many bytes.
+#[inline(always)]
+unsafe fn load_all<V: Vector, const WHOLE: bool>(
+    symbols: &[&[u8]; COSET],
+    at: usize,
+    left: usize,
+) -> [V; COSET] {
+    // SAFETY: passed on to the caller. This is no loop, as the compiler would keep it, and the vectors in memory.
+    unsafe {
+        [
+            load::<V, WHOLE>(symbols[0].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[1].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[2].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[3].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[4].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[5].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[6].as_ptr().add(at), left),
+            load::<V, WHOLE>(symbols[7].as_ptr().add(at), left),
+        ]
+    }
+}
+
+/// Adds a vector to each row that is wanted, from the byte `at` on, or what is left of one.
+///
+/// # Safety
+/// The processor has the instructions of `V`, and the rows have so many bytes.
+#[inline(always)]
+unsafe fn add_all<V: Vector, const WHOLE: bool>(
+    values: [V; COSET],
+    rows: &mut [Option<&mut [u8]>; COSET],
+    at: usize,
+    left: usize,
+) {
+    for (value, row) in values.iter().zip(rows) {
+        if let Some(row) = row {
+            // SAFETY: passed on to the caller.
+            unsafe {
+                let to = row.as_mut_ptr().add(at);
+                store::<V, WHOLE>(value.plus(load::<V, WHOLE>(to, left)), to, left);
+            }
+        }
+    }
+}
+
+/// Coefficients in the basis of the transform become values at the ids of a coset.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn evaluate<V: Vector>(values: &mut [V; COSET], coset: u8) {
+    let twiddles = &TWIDDLES[usize::from(coset)];
+    // SAFETY: passed on to the caller. This is no loop, as the compiler would keep it and the values in memory.
+    unsafe {
+        part(values, 0, 4, twiddles[0]);
+        part(values, 1, 5, twiddles[0]);
+        part(values, 2, 6, twiddles[0]);
+        part(values, 3, 7, twiddles[0]);
+        part(values, 0, 2, twiddles[1]);
+        part(values, 1, 3, twiddles[1]);
+        part(values, 4, 6, twiddles[2]);
+        part(values, 5, 7, twiddles[2]);
+        part(values, 0, 1, twiddles[3]);
+        part(values, 2, 3, twiddles[4]);
+        part(values, 4, 5, twiddles[5]);
+        part(values, 6, 7, twiddles[6]);
+    }
+}
+
+/// The other way round: values become coefficients.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn interpolate<V: Vector>(values: &mut [V; COSET], coset: u8) {
+    let twiddles = &TWIDDLES[usize::from(coset)];
+    // SAFETY and why this is no loop: as in `evaluate`.
+    unsafe {
+        join(values, 6, 7, twiddles[6]);
+        join(values, 4, 5, twiddles[5]);
+        join(values, 2, 3, twiddles[4]);
+        join(values, 0, 1, twiddles[3]);
+        join(values, 5, 7, twiddles[2]);
+        join(values, 4, 6, twiddles[2]);
+        join(values, 1, 3, twiddles[1]);
+        join(values, 0, 2, twiddles[1]);
+        join(values, 3, 7, twiddles[0]);
+        join(values, 2, 6, twiddles[0]);
+        join(values, 1, 5, twiddles[0]);
+        join(values, 0, 4, twiddles[0]);
+    }
+}
+
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn part<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        values[low] = values[low].plus(V::times(values[high].halves(), V::factor(twiddle)));
+        values[high] = values[high].plus(values[low]);
+    }
+}
+
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn join<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        values[high] = values[high].plus(values[low]);
+        values[low] = values[low].plus(V::times(values[high].halves(), V::factor(twiddle)));
+    }
+}
+
+/// For each coset, the twiddle factors of one block on the highest level, of two on the next, of four on the lowest.
+static TWIDDLES: [[u8; COSET - 1]; COSETS] = twiddles();
+
+/// For x in one coset and y in another one, whose numbers differ by the index: S′ / S(x + y).
+static FACTORS: [u8; COSETS] = factors();
+
+const fn twiddles() -> [[u8; COSET - 1]; COSETS] {
+    let (mut twiddles, mut coset) = ([[0; COSET - 1]; COSETS], 0);
+    while coset < COSETS {
+        let mut level = 0;
+        while level < LEVELS {
+            let blocks = COSET >> (level + 1);
+            let mut block = 0;
+            while block < blocks {
+                let first = coset * COSET + (block << (level + 1));
+                let norm = inverse(vanishing(level, 1 << level));
+                twiddles[coset][blocks - 1 + block] = product(vanishing(level, first as u8), norm);
+                block += 1;
+            }
+            level += 1;
+        }
+        coset += 1;
+    }
+    twiddles
+}
+
+/// The first is zero: sources of the rows' own coset are left out.
+const fn factors() -> [u8; COSETS] {
+    let (mut slope, mut level) = (1, 0);
+    while level < LEVELS {
+        slope = product(slope, vanishing(level, 1 << level));
+        level += 1;
+    }
+    let (mut factors, mut difference) = ([0; COSETS], 1);
+    while difference < COSETS {
+        factors[difference] = product(slope, inverse(vanishing(LEVELS, (difference * COSET) as u8)));
+        difference += 1;
+    }
+    factors
+}
+
+/// The polynomial that is zero at the elements below 2^`level`, and only there: Π_v (z + v). The next one is
+/// S(z) · S(z + 2^`level`), which is S(z)² + S(2^`level`) · S(z), as S is linear.
+const fn vanishing(level: usize, z: u8) -> u8 {
+    if level == 0 {
+        return z;
+    }
+    let (value, step) = (vanishing(level - 1, z), vanishing(level - 1, 1 << (level - 1)));
+    product(value, value) ^ product(step, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vanishing_polynomial_is_the_product_of_its_factors() {
+        for level in 0..=LEVELS {
+            for z in 0..=255 {
+                let by_definition = (0..1u8 << level).fold(1, |value, v| product(value, z ^ v));
+                assert_eq!(vanishing(level, z), by_definition, "level {level}, {z}");
+            }
+        }
+    }
+}
