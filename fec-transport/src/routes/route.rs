@@ -304,7 +304,8 @@ mod tests {
         assert_eq!(gone.circuit(), Some(new));
     }
 
-    /// The answer of the new circuit was once thrown away, and the route waited for half a second with one that was gone.
+    /// The answer of the new circuit was once thrown away, and the route waited for half a second with one that was
+    /// gone.
     #[test]
     fn a_circuit_that_ends_while_another_one_is_set_up_in_its_place_is_replaced() {
         let (routing, dead) = (Routing::default(), (at(20), Health::Dead));

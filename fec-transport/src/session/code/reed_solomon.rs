@@ -1,7 +1,7 @@
 //! Systematic Reed–Solomon over GF(2⁸): K = 1 to 224 source symbols, and up to 256 symbols in all.
 //!
-//! Repair symbols are sums of the source symbols with the coefficients of a [Cauchy matrix](super::cauchy), of which every
-//! square part has an inverse, so any K symbols are enough. With K = 1 all symbols are the block.
+//! Repair symbols are sums of the source symbols with the coefficients of a [Cauchy matrix](super::cauchy), of which
+//! every square part has an inverse, so any K symbols are enough. With K = 1 all symbols are the block.
 //!
 //! Only what is missing is solved for. Where L source symbols are missing, L repair symbols without the parts of the
 //! source symbols that are there are L equations for them. Their matrix is a Cauchy matrix too, and its inverse has a

@@ -64,9 +64,9 @@ pub fn identity(name: &str) -> Identity {
 /// Ports below those that the kernel gives to sockets that ask for any port: they begin at 32,768 (Linux) or later.
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// An address on loopback that is free, and stays so until a member uses it: its port is from 10,000 to 31,999, which the
-/// kernel gives to nobody by itself. The emulator binds sockets before the members do, and the kernel could give them a
-/// port that was only free a moment ago.
+/// An address on loopback that is free, and stays so until a member uses it: its port is from 10,000 to 31,999, which
+/// the kernel gives to nobody by itself. The emulator binds sockets before the members do, and the kernel could give
+/// them a port that was only free a moment ago.
 ///
 /// # Errors
 /// All ports are in use.

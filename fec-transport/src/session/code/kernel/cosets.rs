@@ -11,8 +11,8 @@
 //!
 //! So eight sources are interpolated once, by an additive Fourier transform of twelve products. The eight coefficients
 //! of N are multiplied by S′ / S(x + y) and summed up for each coset of rows, and one more transform at the end gives
-//! the rows themselves. For r rows in c cosets these are 12 + 8·c products for eight sources, where row by row there are
-//! 8·r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
+//! the rows themselves. For r rows in c cosets these are 12 + 8·c products for eight sources, where row by row there
+//! are 8·r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
 //! Reed–Solomon erasure codes", FOCS 2014).
 
 use super::{Task, Vector, load, product, store};
@@ -24,8 +24,8 @@ pub(in crate::session::code) const COSET: usize = 1 << LEVELS;
 const LEVELS: usize = 3;
 /// Cosets of ids.
 const COSETS: usize = 256 / COSET;
-/// Cosets of rows that are summed in one pass: with eight coefficients, theirs fit into 32 registers.
-const PASS: usize = 2;
+/// Cosets of rows that are summed in one pass: their coefficients and those of the sources just fit into 32 registers.
+const PASS: usize = 3;
 
 /// Source symbols whose encoding ids are in one coset.
 pub(in crate::session::code) struct Group<'a> {
@@ -71,6 +71,7 @@ impl Task for Cosets<'_, '_> {
         unsafe {
             match self.sums.len() {
                 1 => self.cosets::<V, 1>(),
+                2 => self.cosets::<V, 2>(),
                 _ => self.cosets::<V, PASS>(),
             }
         }
