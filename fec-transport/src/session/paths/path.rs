@@ -420,7 +420,8 @@ impl Path {
 
     /// If there is too much on the way: when all of it counts as lost. Until a report comes, one more run leaves then.
     fn window_opens_at(&self) -> Option<Time> {
-        let window = rate::WINDOW + self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
+        let window =
+            rate::MOST_UNDER_WAY + self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
         let latest = self.departures.latest().filter(|_| self.departures.bytes() as f64 > window);
         latest.map(|latest| latest + self.loss_timeout())
     }
@@ -692,7 +693,7 @@ mod tests {
         path.round_trip.observe(Time::ZERO, Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(1);
         let mut sent = 0.0;
-        while sent <= rate::WINDOW {
+        while sent <= rate::MOST_UNDER_WAY {
             assert!(path.ready_at(now, 0) < now + path.loss_timeout(), "after {sent} bytes");
             path.take_number(now);
             path.weigh(60_000);

@@ -41,8 +41,8 @@ pub(super) struct Sight<'a> {
     pub(super) loop_delay: f64,
     /// The round trip, in seconds.
     pub(super) round_trip: f64,
-    /// Whether a queue has lately told what the path carries.
-    pub(super) is_told: bool,
+    /// Whether a queue has lately been as long as it should be, and so has shown what the path carries.
+    pub(super) queue_was_at_target: bool,
 }
 
 impl Sight<'_> {
@@ -54,7 +54,7 @@ impl Sight<'_> {
     /// Whether the path sends so much of what it may that it wants more. A path that sees a queue, and yet does not
     /// send all that it may, has enough.
     fn is_used(&self) -> bool {
-        let sees_queue = self.round.has_queue() || self.is_told;
+        let sees_queue = self.round.has_queue() || self.queue_was_at_target;
         self.round.uses(if sees_queue { NEARLY } else { USED })
     }
 
@@ -114,7 +114,7 @@ impl Climb {
         let since = *self.since.get_or_insert(now);
         let growth = sight.growth_after(now.since(since).as_secs_f64());
         // Where no queue was seen for long, something else may limit the path: the way up is then a slow one.
-        let push = if sight.is_told { push } else { 0.0 };
+        let push = if sight.queue_was_at_target { push } else { 0.0 };
         // This takes what was allowed a round trip ago, and not the rate of now, whose effect is still to be seen.
         sight.round.allowed_rate() * (1.0 + growth.max(push))
     }

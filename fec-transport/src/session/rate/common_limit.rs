@@ -80,13 +80,13 @@ impl Limit {
     }
 
     /// Nobody else has met it: it is the path's own, if a queue has shown it again since it was found.
-    pub(super) fn keep(&mut self, told_at: Time) {
-        self.is_own = self.found < told_at;
+    pub(super) fn keep(&mut self, last_at_target: Time) {
+        self.is_own = self.found < last_at_target;
     }
 
     /// Whether no queue has stood since it was found, although it was shared for the last time.
-    pub(super) fn is_doubtful(&self, told_at: Time) -> bool {
-        self.times == SETTLED.len() && self.found > told_at
+    pub(super) fn is_doubtful(&self, last_at_target: Time) -> bool {
+        self.times == SETTLED.len() && self.found > last_at_target
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     fn kept(told: u64) -> (bool, bool) {
         let mut controller = path(10.0, &[1_000]);
         controller.limit = Some(Limit::found(at(1_000), ROUND_TRIP));
-        controller.meter.note_telling_queue(at(told));
+        controller.meter.note_queue_at_target(at(told));
         controller.climb.end();
         let mut sessions = Sessions::new([(controller, 1)]);
         sessions.run(&[1_300, 2_200]);

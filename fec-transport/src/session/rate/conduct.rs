@@ -12,8 +12,8 @@ use super::round::{Round, STANDING};
 use super::start::{Start, Step};
 use super::window::Window;
 use super::{
-    Feedback, LEAST_PACKETS, LONG_QUEUE, Manoeuvre, NEARLY, RateController, SAMPLE, SHORTEST_ROUND,
-    SLOW_RATE, TARGET_QUEUE, TARGET_RATE, WINDOW, watch,
+    Feedback, LEAST_PACKETS, LONG_QUEUE, MOST_UNDER_WAY, Manoeuvre, NEARLY, RateController, SAMPLE,
+    SHORTEST_ROUND, SLOW_RATE, TARGET_QUEUE, TARGET_RATE, watch,
 };
 use crate::time::Time;
 
@@ -26,7 +26,7 @@ impl RateController {
         }
         let Some(feedback) = &self.meter.take(now, feedback) else { return };
         // The window allows for no longer queue; what is beyond are pauses of a process.
-        let longest = WINDOW * 8.0 / self.mean_rate();
+        let longest = MOST_UNDER_WAY * 8.0 / self.mean_rate();
         let queue = self.meter.observe_delay(now, feedback, longest, self.tolerated_jitter());
         self.drain.observe(feedback);
         if self.is_crowded() {
@@ -94,9 +94,9 @@ impl RateController {
         if has_company { 2.0 * self.long_queue() } else { self.target() }
     }
 
-    /// Whether a queue of so many seconds is about as long as it should be: then it tells what the path carries, so it
+    /// Whether a queue of so many seconds is about as long as it should be: then it shows what the path carries, so it
     /// is not loss that limits the path.
-    fn is_telling(&self, queue: f64) -> bool {
+    fn has_reached_target(&self, queue: f64) -> bool {
         queue > NEARLY * self.target()
     }
 
@@ -195,8 +195,8 @@ impl RateController {
     fn cruise(&mut self, now: Time, feedback: &Feedback) {
         let Some(round) = self.end_round(feedback) else { return };
         let (queue, target) = (round.standing_queue(), self.target());
-        if self.is_telling(queue) {
-            self.meter.note_telling_queue(now);
+        if self.has_reached_target(queue) {
+            self.meter.note_queue_at_target(now);
         }
         self.drain.note_queue(now, queue, target);
         if queue > self.long_queue() {
@@ -215,7 +215,7 @@ impl RateController {
             target,
             loop_delay: round_trip + lasted,
             round_trip,
-            is_told: self.meter.is_told(now),
+            queue_was_at_target: self.meter.was_lately_at_target(now),
         };
         let rate = self.climb.follow(&sight);
         self.allowed.set(now, rate);
@@ -266,9 +266,9 @@ impl RateController {
         if !matches!(self.mode, Mode::Cruise) || self.is_crowded() {
             return false;
         }
-        let delay_tells = self.is_telling(queue) && self.meter.is_told(now);
+        let is_limited_by_delay = self.has_reached_target(queue) && self.meter.was_lately_at_target(now);
         let is_above_ceiling = self.climb.is_above_ceiling(self.mean_rate());
-        self.meter.watch_mut().observe(feedback, delay_tells, is_above_ceiling)
+        self.meter.watch_mut().observe(feedback, is_limited_by_delay, is_above_ceiling)
     }
 
     pub(super) fn begin_check(&mut self, now: Time, share: f64) {
@@ -298,7 +298,7 @@ impl RateController {
             let share = unpoliced.clamp(check.share(), check.share() / check::CHECK_RATE);
             self.allowed.set(now, self.mean_rate() * share);
             self.climb.meet_ceiling(now, self.mean_rate());
-            self.meter.watch_mut().lowered(loss, packets);
+            self.meter.watch_mut().note_lowered_rate(loss, packets);
         } else {
             self.meter.watch_mut().learn(loss, packets);
         }

@@ -24,7 +24,7 @@ pub(super) struct Meter {
     watch: LossWatch,
     crowd: Crowd,
     /// When the queue last was as long as it should be.
-    told_at: Time,
+    last_at_target: Time,
     /// What packets tell that left before this is no basis for the rate.
     blind_until: Time,
     /// What was sent in the latest round, in bit/s.
@@ -43,7 +43,7 @@ impl Meter {
             round: Round::default(),
             watch,
             crowd: Crowd::default(),
-            told_at: now - drain::INTERVAL,
+            last_at_target: now - drain::INTERVAL,
             blind_until: now,
             sent: None,
             is_busy: false,
@@ -151,19 +151,19 @@ impl Meter {
     }
 
     /// The queue is as long as it should be.
-    pub(super) fn note_telling_queue(&mut self, now: Time) {
-        self.told_at = now;
+    pub(super) fn note_queue_at_target(&mut self, now: Time) {
+        self.last_at_target = now;
     }
 
     /// When the queue last was as long as it should be.
-    pub(super) fn told_at(&self) -> Time {
-        self.told_at
+    pub(super) fn last_at_target(&self) -> Time {
+        self.last_at_target
     }
 
     /// Whether a queue has been as long as it should be since about the latest drain for the floor's sake: then the
-    /// delay tells what the path carries.
-    pub(super) fn is_told(&self, now: Time) -> bool {
-        now.since(self.told_at) < drain::INTERVAL
+    /// delay shows what the path carries.
+    pub(super) fn was_lately_at_target(&self, now: Time) -> bool {
+        now.since(self.last_at_target) < drain::INTERVAL
     }
 
     /// What packets tell that leave before then is no basis for the rate; the round goes on.

@@ -55,7 +55,7 @@ const MAX_RATE: f64 = 40e9;
 /// A path has no more bytes on the way than this and what it carries in a round trip without queues. More could stand
 /// in the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share
 /// included).
-pub(crate) const WINDOW: f64 = (4 << 20) as f64;
+pub(crate) const MOST_UNDER_WAY: f64 = (4 << 20) as f64;
 /// The standing queue, in seconds, of a session that sends [`TARGET_RATE`] over a link: long enough to be told from
 /// jitter, short enough for the 15 ms that design §6 allows.
 const TARGET_QUEUE: f64 = 0.005;
@@ -130,7 +130,7 @@ pub(crate) struct RateController {
     overload: Overload,
     /// The limit that a queue showed when it ended the start.
     limit: Option<Limit>,
-    /// Whether to compete as others do.
+    /// Whether to compete with other flows as CUBIC does, or to leave them more than half.
     is_fair: bool,
     /// What the session sends over the links that this path shares with others of its session, bit/s.
     shared_rate: f64,
@@ -306,14 +306,14 @@ impl RateController {
 
     /// Nobody else has met the limit: it is this path's own, if it has shown itself again.
     fn keep_limit(&mut self, now: Time, limit: &Limit) {
-        let told_at = self.meter.told_at();
-        self.limit.iter_mut().for_each(|limit| limit.keep(told_at));
+        let last_at_target = self.meter.last_at_target();
+        self.limit.iter_mut().for_each(|limit| limit.keep(last_at_target));
         self.make_up_for_a_pause(now, limit);
     }
 
     /// Where no queue has stood since, what looked like a limit was a process that did not run.
     fn make_up_for_a_pause(&mut self, now: Time, limit: &Limit) {
-        if limit.is_doubtful(self.meter.told_at()) {
+        if limit.is_doubtful(self.meter.last_at_target()) {
             self.climb.hurry(now);
         }
     }

@@ -64,10 +64,9 @@ pub(crate) struct LossWatch {
 }
 
 impl LossWatch {
-    /// Takes a report; gives whether the loss has risen. While the `delay_tells` what the path carries, the loss is the
-    /// link's own, and only a strong rise is worth a check, unless the rate `is_above` one at which packets were
-    /// dropped.
-    pub(super) fn observe(&mut self, feedback: &Feedback, delay_tells: bool, is_above: bool) -> bool {
+    /// Takes a report; gives whether the loss has risen. While the path `is_limited_by_delay`, the loss is the link's own,
+    /// and only a strong rise is worth a check, unless the rate `is_above` one at which packets were dropped.
+    pub(super) fn observe(&mut self, feedback: &Feedback, is_limited_by_delay: bool, is_above: bool) -> bool {
         let losses = Losses::of(feedback);
         let low = self.own_loss.max(LEAST_LOSS);
         self.sum += losses.log_likelihood_ratio(low, risen(low)) / feedback.dispersion;
@@ -75,15 +74,15 @@ impl LossWatch {
         if self.sum <= 0.0 {
             self.quiet();
         }
-        self.average(losses, delay_tells);
-        self.sum > if delay_tells && !is_above { STRONG_ALARM } else { ALARM }
+        self.average(losses, is_limited_by_delay);
+        self.sum > if is_limited_by_delay && !is_above { STRONG_ALARM } else { ALARM }
     }
 
     /// Without a queue to be seen, a slow rise may be our own doing: then the own loss only falls.
-    fn average(&mut self, losses: Losses, delay_tells: bool) {
+    fn average(&mut self, losses: Losses, is_limited_by_delay: bool) {
         self.known = (self.known + losses.packets).min(MEMORY);
         let weight = losses.packets / self.known.max(losses.packets);
-        if delay_tells {
+        if is_limited_by_delay {
             self.own_loss += weight * (losses.share() - self.own_loss);
         }
         self.recent += weight * (losses.share() - self.recent);
@@ -113,7 +112,7 @@ impl LossWatch {
     }
 
     /// The rate was lowered, and of so many `packets` this share was lost.
-    pub(super) fn lowered(&mut self, loss: f64, packets: f64) {
+    pub(super) fn note_lowered_rate(&mut self, loss: f64, packets: f64) {
         let weight = packets / (packets + ENOUGH);
         self.own_loss += weight * (loss - self.own_loss);
         self.recent = self.own_loss;
