@@ -64,8 +64,8 @@ pub(crate) struct LossWatch {
 }
 
 impl LossWatch {
-    /// Takes a report; gives whether the loss has risen. While the path `is_limited_by_delay`, the loss is the link's own,
-    /// and only a strong rise is worth a check, unless the rate `is_above` one at which packets were dropped.
+    /// Takes a report; gives whether the loss has risen. While the path `is_limited_by_delay`, the loss is the link's
+    /// own, and only a strong rise is worth a check, unless the rate `is_above` one at which packets were dropped.
     pub(super) fn observe(&mut self, feedback: &Feedback, is_limited_by_delay: bool, is_above: bool) -> bool {
         let losses = Losses::of(feedback);
         let low = self.own_loss.max(LEAST_LOSS);
