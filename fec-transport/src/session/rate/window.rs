@@ -169,14 +169,14 @@ impl Window {
     }
 
     /// A drain showed this response; gives whether the others are gone: the queue falls by about as much as if we were
-    /// alone.
+    /// alone, and what they fill of it is less than a session that leaves others more than half would.
     pub(super) fn on_drained(&mut self, response: f64) -> bool {
         self.peak = 0.0;
         let is_trial = std::mem::take(&mut self.is_trying);
         if is_trial {
             self.link_share = response;
         }
-        is_trial && response > NEARLY
+        is_trial && response > 1.0 - MODEST
     }
 }
 
