@@ -2,72 +2,38 @@
 //! in repair symbol x is 1 / (x + y). Every square part of it has an inverse, in closed form.
 
 use super::field::{inverse, logarithm, power};
-use super::kernel::{COSET, Group, Sums, add_cosets, add_products};
-
-/// The transforms of eight source symbols take the time of so many rows, and of one row more for each coset of rows.
-const TRANSFORM_ROWS: usize = 3;
+use super::kernel::{COSET, add_cosets, add_products, coset, products_by_coset};
 
 /// Adds to each of the sums, which lie one behind the other, what the matrix gives for its repair symbol and all source
-/// symbols. No id is there twice.
+/// symbols. The ids of repair symbols and of source symbols are all different; those of one coset should lie side by
+/// side.
 ///
 /// # Panics
 /// If source symbols differ in size, or there are not as many sums of that size as repair symbols.
 pub(super) fn add_cauchy(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
-    let size = sources.first().map_or(0, |source| source.len());
-    let by_coset = || repairs.chunk_by(|one, other| place(*one).0 == place(*other).0);
-    if size == 0 || repairs.len() < by_coset().count() + TRANSFORM_ROWS {
+    let by_coset = || repairs.chunk_by(|one, other| coset(*one) == coset(*other));
+    // Products of a transform come with more sums than those of rows, and with fewer vectors in registers: it is the
+    // faster way if it takes no more than half as many (docs/decisions/reed-solomon-kernels.md).
+    if 2 * products_by_coset(by_coset().count()) > COSET * repairs.len() {
         return add_products(&cauchy(repairs, ids), sources, sums);
     }
-    assert_eq!(sums.len(), repairs.len() * size, "a sum for each repair symbol");
+    add_cosets(repairs, ids, sources, sums);
+    let size = sources.first().map_or(0, |source| source.len());
     let mut start = 0;
     for repairs in by_coset() {
         let length = repairs.len() * size;
         add_own_coset(repairs, ids, sources, &mut sums[start..start + length]);
         start += length;
     }
-    let zeros = vec![0; size];
-    let mut sums = sums_by_coset(repairs, sums.chunks_exact_mut(size));
-    add_cosets(&groups(ids, sources, &zeros), &mut sums);
 }
 
 /// Adds what source symbols of the repair symbols' own coset give.
 fn add_own_coset(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
-    let own = ids.iter().zip(sources).filter(|(id, _)| place(**id).0 == place(repairs[0]).0);
+    let own = ids.iter().zip(sources).filter(|(id, _)| coset(**id) == coset(repairs[0]));
     let (ids, sources): (Vec<u8>, Vec<&[u8]>) = own.unzip();
     if !ids.is_empty() {
         add_products(&cauchy(repairs, &ids), &sources, sums);
     }
-}
-
-/// The coset of an id, and its place there.
-fn place(id: u8) -> (u8, usize) {
-    (id / COSET as u8, usize::from(id) % COSET)
-}
-
-/// The source symbols by their cosets, with `zeros` in the place of what is absent.
-pub(super) fn groups<'a>(ids: &[u8], sources: &[&'a [u8]], zeros: &'a [u8]) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::with_capacity(ids.len() / COSET + 1);
-    for (id, source) in ids.iter().zip(sources) {
-        let (coset, at) = place(*id);
-        if groups.last().is_none_or(|group| group.coset != coset) {
-            groups.push(Group { coset, symbols: [zeros; COSET] });
-        }
-        groups.last_mut().expect("one was pushed").symbols[at] = source;
-    }
-    groups
-}
-
-/// The sums by the cosets of their repair symbols.
-pub(super) fn sums_by_coset<'a>(repairs: &[u8], sums: impl Iterator<Item = &'a mut [u8]>) -> Vec<Sums<'a>> {
-    let mut by_coset: Vec<Sums<'a>> = Vec::new();
-    for (repair, sum) in repairs.iter().zip(sums) {
-        let (coset, at) = place(*repair);
-        if by_coset.last().is_none_or(|sums| sums.coset != coset) {
-            by_coset.push(Sums { coset, rows: [const { None }; COSET] });
-        }
-        by_coset.last_mut().expect("one was pushed").rows[at] = Some(sum);
-    }
-    by_coset
 }
 
 /// The rows of the repair symbols, with a column for each of the source symbols.

@@ -3,10 +3,10 @@
 //! | what | for which sums |
 //! |---|---|
 //! | [`add_products`] | of any matrix, row by row |
-//! | [`add_cosets`] | of the Cauchy matrix, eight sources and eight rows at a time, with a third of the products |
+//! | [`add_cosets`] | of the Cauchy matrix, eight sources and eight rows at a time, with fewer products |
 //!
 //! Both go through symbols column by column, a vector wide or two, and keep what they sum up in registers until all
-//! sources are through. Which instructions are used is decided once, when the process first needs them, by what the
+//! sources have been added. Which instructions are used is decided once, when the process first needs them, by what the
 //! processor has:
 //!
 //! | kernel | a product is |
@@ -32,11 +32,11 @@ use std::sync::OnceLock;
 
 use super::field::product;
 
-pub(super) use cosets::{COSET, Group, Sums};
+pub(super) use cosets::{COSET, coset, products as products_by_coset};
 
 /// How sums of products are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kernel {
+enum Kernel {
     #[cfg(target_arch = "x86_64")]
     Avx512Gfni,
     #[cfg(target_arch = "x86_64")]
@@ -62,13 +62,14 @@ pub(super) fn add_products(coefficients: &[u8], sources: &[&[u8]], sums: &mut [u
     Kernel::chosen().add_products(coefficients, sources, sums);
 }
 
-/// Adds to each of the sums what the Cauchy matrix gives for its encoding id and all symbols of the groups but those of
-/// its own coset.
+/// Adds to each of the sums, which lie one behind the other, what the Cauchy matrix gives for its repair symbol and all
+/// sources but those of its own coset. The ids of repair symbols, and those of sources, are all different; those of one
+/// coset should lie side by side.
 ///
 /// # Panics
-/// If symbols differ in size.
-pub(super) fn add_cosets(groups: &[Group<'_>], sums: &mut [Sums<'_>]) {
-    Kernel::chosen().add_cosets(groups, sums);
+/// If the sources differ in size, or there are not as many sums of that size as repair symbols.
+pub(super) fn add_cosets(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
+    Kernel::chosen().add_cosets(repairs, ids, sources, sums);
 }
 
 /// Keeps kernels that are faster than the one of that name from being chosen, if none has been used yet; a name that no
@@ -127,18 +128,24 @@ impl Kernel {
         }
     }
 
-    /// # Panics
-    /// If the sources differ in size, or `sums` is not as long as so many rows are.
+    /// See [`add_products`].
     fn add_products(self, coefficients: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
         if sources.first().is_some_and(|source| !source.is_empty()) {
             products::tasks(coefficients, sources, sums).for_each(|task| self.run(task));
         }
     }
 
-    /// # Panics
-    /// If symbols differ in size.
-    fn add_cosets(self, groups: &[Group<'_>], sums: &mut [Sums<'_>]) {
-        cosets::tasks(groups, sums).for_each(|task| self.run(task));
+    /// See [`add_cosets`].
+    fn add_cosets(self, repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
+        let size = sources.first().map_or(0, |source| source.len());
+        if size == 0 {
+            return;
+        }
+        assert_eq!(sums.len(), repairs.len() * size, "a sum for each repair symbol");
+        let zeros = vec![0; size];
+        let groups = cosets::groups(ids, sources, &zeros);
+        let mut sums = cosets::by_coset(repairs, size, sums);
+        cosets::tasks(&groups, &mut sums, size).for_each(|task| self.run(task));
     }
 
     /// Whether the processor has the kernel was checked when it was chosen.
@@ -163,7 +170,7 @@ impl Kernel {
     }
 }
 
-/// Sums that are computed together, each column with what its predecessor had in registers.
+/// What one call of a kernel does: some sums, computed in one pass over all sources.
 trait Task {
     /// # Safety
     /// The processor has the instructions of `V`.
@@ -174,10 +181,10 @@ trait Task {
 const WIDEST: usize = 64;
 
 /// The products of each element with 0 to 15, and with 16 times these.
-static LOW: [[u8; 16]; 256] = products(1);
-static HIGH: [[u8; 16]; 256] = products(16);
+static LOW: [[u8; 16]; 256] = half_byte_products(1);
+static HIGH: [[u8; 16]; 256] = half_byte_products(16);
 
-const fn products(step: u8) -> [[u8; 16]; 256] {
+const fn half_byte_products(step: u8) -> [[u8; 16]; 256] {
     let (mut table, mut element) = ([[0; 16]; 256], 0);
     while element < 256 {
         let mut half = 0;
@@ -193,7 +200,7 @@ const fn products(step: u8) -> [[u8; 16]; 256] {
 /// Bytes that are multiplied and added at once.
 trait Vector: Copy {
     const BYTES: usize;
-    /// What is prepared of the bytes before they are multiplied by several factors.
+    /// The halves of the bytes, where products are looked up by halves; otherwise the bytes themselves.
     type Halves: Copy;
     /// What is looked up of a coefficient.
     type Factor: Copy;
@@ -222,6 +229,7 @@ unsafe fn load<V: Vector, const WHOLE: bool>(from: *const u8, left: usize) -> V 
         if WHOLE {
             return V::load(from);
         }
+        const { assert!(V::BYTES <= WIDEST) };
         let mut padded = [0; WIDEST];
         std::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), left.min(V::BYTES));
         V::load(padded.as_ptr())
@@ -239,6 +247,7 @@ unsafe fn store<V: Vector, const WHOLE: bool>(vector: V, to: *mut u8, left: usiz
         if WHOLE {
             return vector.store(to);
         }
+        const { assert!(V::BYTES <= WIDEST) };
         let mut padded = [0; WIDEST];
         vector.store(padded.as_mut_ptr());
         std::ptr::copy_nonoverlapping(padded.as_ptr(), to, left.min(V::BYTES));

@@ -1,6 +1,6 @@
 //! The erasure codes of blocks: systematic, with any number of repair symbols, made as they are wanted.
 //!
-//! [`ReedSolomon`] for blocks that 255 symbols suffice for, of which any K are enough, and [`RaptorQ`] for larger ones,
+//! [`ReedSolomon`] for blocks that 256 symbols suffice for, of which any K are enough, and [`RaptorQ`] for larger ones,
 //! where K symbols are enough but for about one block in a hundred. Both stand behind [`ErasureCode`]; the tests hold
 //! them to a naive elimination over GF(2⁸).
 

@@ -69,7 +69,7 @@ impl ErasureCode for ReedSolomon {
 }
 
 /// The `count` lowest ids of repair symbols that are here, and what these symbols are without the parts of the source
-/// symbols that are here.
+/// symbols that are here. The lowest ids lie in the fewest cosets, for which [`add_cauchy`] is fast.
 fn right_hand_sides(symbols: &ReceivedSymbols, count: usize) -> (Vec<u8>, Vec<u8>) {
     let mut repair: Vec<(u16, &[u8])> = symbols.repair().collect();
     repair.sort_unstable_by_key(|(id, _)| *id);
@@ -118,5 +118,20 @@ mod tests {
         let source: Vec<u8> = (0..224 * 8).map(|at| (at % 251) as u8).collect();
         assert_eq!(repair(224, &source, 224), [0xb3, 0x15, 0x81, 0x4c, 0xff, 0x23, 0xe6, 0xde]);
         assert_eq!(repair(224, &source, 255), [0x7c, 0x36, 0x19, 0xdb, 0xb4, 0x3a, 0xfc, 0xe9]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn several_repair_symbols_at_once_are_those_one_by_one(
+            k in 1usize..=224, count in 1usize..40, skipped in 0usize..40, size in 1usize..80, seed in 0u8..251,
+        ) {
+            let first = (k + skipped).min(255);
+            let count = count.min(256 - first);
+            let source: Vec<u8> = (0..k * size).map(|at| (at * 7 + at / 251) as u8 ^ seed).collect();
+            let (mut together, mut one_by_one) = (Vec::new(), Vec::new());
+            ReedSolomon::of(k).append(first, count, &source, &mut together);
+            (first..first + count).for_each(|id| ReedSolomon::of(k).append(id, 1, &source, &mut one_by_one));
+            proptest::prop_assert_eq!(together, one_by_one);
+        }
     }
 }

@@ -25,7 +25,7 @@ impl RateController {
             self.drain.forget_delays();
         }
         let Some(feedback) = &self.meter.take(now, feedback) else { return };
-        // The window allows for no longer queue; what is beyond are pauses of a process.
+        // What may be under way makes no longer queue; what is beyond are pauses of a process.
         let longest = MOST_UNDER_WAY * 8.0 / self.mean_rate();
         let queue = self.meter.observe_delay(now, feedback, longest, self.tolerated_jitter());
         self.drain.observe(feedback);

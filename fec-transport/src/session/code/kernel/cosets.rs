@@ -4,15 +4,17 @@
 //! f(x) = Σ_y s_y / (x + y)          for each byte of a symbol
 //! ```
 //! The encoding ids x of the rows and y of the sources are elements of the field. The elements 0 to 7 are closed under
-//! addition, and ids that differ from one another in their last three bits only are a *coset* of them. Let S(z) be the
-//! product of z + v over these eight v. S is linear and zero at each v, so that S(x + y) is the same for all x of one
-//! coset and all y of another one. The sum over the sources of one coset is then N(x) · S′ / S(x + y), where N is the
-//! polynomial of degree below eight that is s_y at each y, and S′, the derivative of S, is a constant.
+//! addition, and ids that differ from one another in their last three bits only are a *coset* of them. Let S(z), their
+//! subspace polynomial, be the product of z + v over these eight v. S is additive, S(a + b) = S(a) + S(b), and zero at
+//! each v, so that S(x + y) is the same for all x of one coset and all y of another one, and not zero. The sum over the
+//! sources of one coset is then N(x) · S′ / S(x + y), where N is the polynomial of degree below eight that is s_y at each
+//! y, and S′, the derivative of S, is a constant.
 //!
-//! So eight sources are interpolated once, by an additive Fourier transform of twelve products. The eight coefficients
-//! of N are multiplied by S′ / S(x + y) and summed up for each coset of rows, and one more transform at the end gives
-//! the rows themselves. For r rows in c cosets these are 12 + 8·c products for eight sources, where row by row there
-//! are 8·r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
+//! So eight sources are interpolated, by an additive Fourier transform of twelve products. The eight coefficients of N
+//! are multiplied by S′ / S(x + y) and summed up for each coset of rows. At the end, one more transform for each coset of
+//! rows gives the rows themselves, however many sources there are. Up to three cosets of rows are summed in one pass over
+//! all sources, so that r rows in c cosets take 12 · ⌈c / 3⌉ + 8 · c products for eight sources, where row by row there
+//! are 8 · r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
 //! Reed–Solomon erasure codes", FOCS 2014).
 
 use super::{Task, Vector, load, product, store};
@@ -24,21 +26,30 @@ pub(in crate::session::code) const COSET: usize = 1 << LEVELS;
 const LEVELS: usize = 3;
 /// Cosets of ids.
 const COSETS: usize = 256 / COSET;
-/// Cosets of rows that are summed in one pass: their coefficients and those of the sources just fit into 32 registers.
+/// Cosets of rows that are summed in one pass: their 24 coefficients and the eight of the sources fill the 32 registers
+/// of AVX-512.
 const PASS: usize = 3;
 
-/// Source symbols whose encoding ids are in one coset.
-pub(in crate::session::code) struct Group<'a> {
-    pub(in crate::session::code) coset: u8,
-    /// In the order of their ids; zeros stand for what is absent.
-    pub(in crate::session::code) symbols: [&'a [u8]; COSET],
+/// The number of the coset of an id, below [`COSETS`].
+pub(in crate::session::code) fn coset(id: u8) -> u8 {
+    id / COSET as u8
 }
 
-/// Sums whose encoding ids are in one coset.
-pub(in crate::session::code) struct Sums<'a> {
-    pub(in crate::session::code) coset: u8,
-    /// In the order of their ids, those that are wanted.
-    pub(in crate::session::code) rows: [Option<&'a mut [u8]>; COSET],
+/// How many products rows in so many cosets take for the sources of one coset.
+pub(in crate::session::code) fn products(cosets: usize) -> usize {
+    LEVELS * COSET / 2 * cosets.div_ceil(PASS) + COSET * cosets
+}
+
+/// Source symbols whose ids are in one coset, in the order of their ids, with zeros in the place of what is absent.
+pub(super) struct Group<'a> {
+    coset: u8,
+    symbols: [&'a [u8]; COSET],
+}
+
+/// Sums whose ids are in one coset, in the order of their ids: those that are wanted.
+pub(super) struct Sums<'a> {
+    coset: u8,
+    rows: [Option<&'a mut [u8]>; COSET],
 }
 
 /// Up to [`PASS`] cosets of sums; all symbols have `size` bytes.
@@ -48,19 +59,43 @@ pub(super) struct Cosets<'a, 'b> {
     size: usize,
 }
 
-/// What it takes to add all groups to all sums.
+/// The source symbols by their cosets.
+pub(super) fn groups<'a>(ids: &[u8], sources: &[&'a [u8]], zeros: &'a [u8]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::with_capacity(ids.len() / COSET + 1);
+    for (id, source) in ids.iter().zip(sources) {
+        if groups.last().is_none_or(|group| group.coset != coset(*id)) {
+            groups.push(Group { coset: coset(*id), symbols: [zeros; COSET] });
+        }
+        groups.last_mut().expect("one was pushed").symbols[usize::from(*id) % COSET] = source;
+    }
+    groups
+}
+
+/// The sums of `size` bytes, which lie one behind the other, by the cosets of their ids.
+pub(super) fn by_coset<'a>(ids: &[u8], size: usize, sums: &'a mut [u8]) -> Vec<Sums<'a>> {
+    let mut by_coset: Vec<Sums<'a>> = Vec::new();
+    for (id, sum) in ids.iter().zip(sums.chunks_exact_mut(size)) {
+        if by_coset.last().is_none_or(|sums| sums.coset != coset(*id)) {
+            by_coset.push(Sums { coset: coset(*id), rows: [const { None }; COSET] });
+        }
+        by_coset.last_mut().expect("one was pushed").rows[usize::from(*id) % COSET] = Some(sum);
+    }
+    by_coset
+}
+
+/// What it takes to add all groups to all sums, of `size` bytes.
 ///
 /// # Panics
-/// If symbols differ in size.
+/// If a symbol has another size.
 pub(super) fn tasks<'a, 'b>(
     groups: &'a [Group<'a>],
     sums: &'a mut [Sums<'b>],
+    size: usize,
 ) -> impl Iterator<Item = Cosets<'a, 'b>> {
-    let sources = || groups.iter().flat_map(|group| group.symbols);
-    let size = sources().next().map_or(0, |source| source.len());
-    assert!(sources().all(|source| source.len() == size), "sources of different sizes");
+    let mut sources = groups.iter().flat_map(|group| group.symbols);
+    assert!(sources.all(|source| source.len() == size), "sources of different sizes");
     let mut rows = sums.iter().flat_map(|sums| sums.rows.iter().flatten());
-    assert!(size == 0 || rows.all(|row| row.len() == size), "sums of other sizes than sources");
+    assert!(rows.all(|row| row.len() == size), "sums of other sizes than sources");
     sums.chunks_mut(PASS).map(move |sums| Cosets { groups, sums, size })
 }
 
@@ -79,8 +114,10 @@ impl Task for Cosets<'_, '_> {
 }
 
 impl Cosets<'_, '_> {
+    /// All of `C` cosets of sums.
+    ///
     /// # Safety
-    /// The processor has the instructions of `V`, and there are `C` cosets of sums.
+    /// The processor has the instructions of `V`.
     #[inline(always)]
     unsafe fn cosets<V: Vector, const C: usize>(mut self) {
         let mut at = 0;
@@ -95,10 +132,10 @@ impl Cosets<'_, '_> {
         }
     }
 
-    /// A vector of each sum, from the byte `at` of a symbol on, or what is left of one.
+    /// A vector of each sum of `C` cosets, from the byte `at` of a symbol on, or what is left of one.
     ///
     /// # Safety
-    /// The processor has the instructions of `V`, there are `C` cosets of sums, and `at` is within a symbol.
+    /// The processor has the instructions of `V`, and a symbol has a whole vector from `at` on, or part of one.
     #[inline(always)]
     unsafe fn column<V: Vector, const C: usize, const WHOLE: bool>(&mut self, at: usize) {
         let left = self.size - at;
@@ -134,7 +171,8 @@ unsafe fn load_all<V: Vector, const WHOLE: bool>(
     at: usize,
     left: usize,
 ) -> [V; COSET] {
-    // SAFETY: passed on to the caller. This is no loop, as the compiler would keep it, and the vectors in memory.
+    // SAFETY: passed on to the caller. The loads are written out: the compiler would not unroll a loop here, and would
+    // keep the vectors in memory.
     unsafe {
         [
             load::<V, WHOLE>(symbols[0].as_ptr().add(at), left),
@@ -178,51 +216,54 @@ unsafe fn add_all<V: Vector, const WHOLE: bool>(
 #[inline(always)]
 unsafe fn evaluate<V: Vector>(values: &mut [V; COSET], coset: u8) {
     let twiddles = &TWIDDLES[usize::from(coset)];
-    // SAFETY: passed on to the caller. This is no loop, as the compiler would keep it and the values in memory.
+    // SAFETY: passed on to the caller. The butterflies are written out for the same reason as the loads.
     unsafe {
-        part(values, 0, 4, twiddles[0]);
-        part(values, 1, 5, twiddles[0]);
-        part(values, 2, 6, twiddles[0]);
-        part(values, 3, 7, twiddles[0]);
-        part(values, 0, 2, twiddles[1]);
-        part(values, 1, 3, twiddles[1]);
-        part(values, 4, 6, twiddles[2]);
-        part(values, 5, 7, twiddles[2]);
-        part(values, 0, 1, twiddles[3]);
-        part(values, 2, 3, twiddles[4]);
-        part(values, 4, 5, twiddles[5]);
-        part(values, 6, 7, twiddles[6]);
+        butterfly(values, 0, 4, twiddles[0]);
+        butterfly(values, 1, 5, twiddles[0]);
+        butterfly(values, 2, 6, twiddles[0]);
+        butterfly(values, 3, 7, twiddles[0]);
+        butterfly(values, 0, 2, twiddles[1]);
+        butterfly(values, 1, 3, twiddles[1]);
+        butterfly(values, 4, 6, twiddles[2]);
+        butterfly(values, 5, 7, twiddles[2]);
+        butterfly(values, 0, 1, twiddles[3]);
+        butterfly(values, 2, 3, twiddles[4]);
+        butterfly(values, 4, 5, twiddles[5]);
+        butterfly(values, 6, 7, twiddles[6]);
     }
 }
 
-/// The other way round: values become coefficients.
+/// The inverse of [`evaluate`]: values at the ids of a coset become coefficients.
 ///
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
 unsafe fn interpolate<V: Vector>(values: &mut [V; COSET], coset: u8) {
     let twiddles = &TWIDDLES[usize::from(coset)];
-    // SAFETY and why this is no loop: as in `evaluate`.
+    // SAFETY: passed on to the caller.
     unsafe {
-        join(values, 6, 7, twiddles[6]);
-        join(values, 4, 5, twiddles[5]);
-        join(values, 2, 3, twiddles[4]);
-        join(values, 0, 1, twiddles[3]);
-        join(values, 5, 7, twiddles[2]);
-        join(values, 4, 6, twiddles[2]);
-        join(values, 1, 3, twiddles[1]);
-        join(values, 0, 2, twiddles[1]);
-        join(values, 3, 7, twiddles[0]);
-        join(values, 2, 6, twiddles[0]);
-        join(values, 1, 5, twiddles[0]);
-        join(values, 0, 4, twiddles[0]);
+        inverse_butterfly(values, 6, 7, twiddles[6]);
+        inverse_butterfly(values, 4, 5, twiddles[5]);
+        inverse_butterfly(values, 2, 3, twiddles[4]);
+        inverse_butterfly(values, 0, 1, twiddles[3]);
+        inverse_butterfly(values, 5, 7, twiddles[2]);
+        inverse_butterfly(values, 4, 6, twiddles[2]);
+        inverse_butterfly(values, 1, 3, twiddles[1]);
+        inverse_butterfly(values, 0, 2, twiddles[1]);
+        inverse_butterfly(values, 3, 7, twiddles[0]);
+        inverse_butterfly(values, 2, 6, twiddles[0]);
+        inverse_butterfly(values, 1, 5, twiddles[0]);
+        inverse_butterfly(values, 0, 4, twiddles[0]);
     }
 }
 
+/// With the coefficients low and high of a polynomial in the next subspace polynomial, low + twiddle · high is its value
+/// in the first half of a block. In the second half the twiddle factor is larger by one, so that high is added once more.
+///
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn part<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
+unsafe fn butterfly<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
     // SAFETY: passed on to the caller.
     unsafe {
         values[low] = values[low].plus(V::times(values[high].halves(), V::factor(twiddle)));
@@ -230,10 +271,12 @@ unsafe fn part<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twid
     }
 }
 
+/// The inverse of [`butterfly`].
+///
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn join<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
+unsafe fn inverse_butterfly<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twiddle: u8) {
     // SAFETY: passed on to the caller.
     unsafe {
         values[high] = values[high].plus(values[low]);
@@ -244,7 +287,7 @@ unsafe fn join<V: Vector>(values: &mut [V; COSET], low: usize, high: usize, twid
 /// For each coset, the twiddle factors of one block on the highest level, of two on the next, of four on the lowest.
 static TWIDDLES: [[u8; COSET - 1]; COSETS] = twiddles();
 
-/// For x in one coset and y in another one, whose numbers differ by the index: S′ / S(x + y).
+/// S′ / S(x + y), for x in one coset and y in another one: the index is the exclusive or of the cosets' numbers.
 static FACTORS: [u8; COSETS] = factors();
 
 const fn twiddles() -> [[u8; COSET - 1]; COSETS] {
@@ -256,8 +299,8 @@ const fn twiddles() -> [[u8; COSET - 1]; COSETS] {
             let mut block = 0;
             while block < blocks {
                 let first = coset * COSET + (block << (level + 1));
-                let norm = inverse(vanishing(level, 1 << level));
-                twiddles[coset][blocks - 1 + block] = product(vanishing(level, first as u8), norm);
+                let norm = inverse(subspace_polynomial(level, 1 << level));
+                twiddles[coset][blocks - 1 + block] = product(subspace_polynomial(level, first as u8), norm);
                 block += 1;
             }
             level += 1;
@@ -269,26 +312,28 @@ const fn twiddles() -> [[u8; COSET - 1]; COSETS] {
 
 /// The first is zero: sources of the rows' own coset are left out.
 const fn factors() -> [u8; COSETS] {
+    // S′ is the coefficient of z in S, which each level multiplies by the level's polynomial at its step.
     let (mut slope, mut level) = (1, 0);
     while level < LEVELS {
-        slope = product(slope, vanishing(level, 1 << level));
+        slope = product(slope, subspace_polynomial(level, 1 << level));
         level += 1;
     }
     let (mut factors, mut difference) = ([0; COSETS], 1);
     while difference < COSETS {
-        factors[difference] = product(slope, inverse(vanishing(LEVELS, (difference * COSET) as u8)));
+        factors[difference] =
+            product(slope, inverse(subspace_polynomial(LEVELS, (difference * COSET) as u8)));
         difference += 1;
     }
     factors
 }
 
 /// The polynomial that is zero at the elements below 2^`level`, and only there: Π_v (z + v). The next one is
-/// S(z) · S(z + 2^`level`), which is S(z)² + S(2^`level`) · S(z), as S is linear.
-const fn vanishing(level: usize, z: u8) -> u8 {
+/// S(z) · S(z + 2^`level`), which is S(z)² + S(2^`level`) · S(z), as S is additive.
+const fn subspace_polynomial(level: usize, z: u8) -> u8 {
     if level == 0 {
         return z;
     }
-    let (value, step) = (vanishing(level - 1, z), vanishing(level - 1, 1 << (level - 1)));
+    let (value, step) = (subspace_polynomial(level - 1, z), subspace_polynomial(level - 1, 1 << (level - 1)));
     product(value, value) ^ product(step, value)
 }
 
@@ -297,11 +342,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vanishing_polynomial_is_the_product_of_its_factors() {
+    fn a_subspace_polynomial_is_the_product_of_its_factors() {
         for level in 0..=LEVELS {
             for z in 0..=255 {
                 let by_definition = (0..1u8 << level).fold(1, |value, v| product(value, z ^ v));
-                assert_eq!(vanishing(level, z), by_definition, "level {level}, {z}");
+                assert_eq!(subspace_polynomial(level, z), by_definition, "level {level}, {z}");
             }
         }
     }

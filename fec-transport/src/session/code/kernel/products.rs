@@ -4,7 +4,7 @@
 //! sums[row] += Σ coefficients[row][n] · sources[n]          for each byte of a symbol
 //! ```
 //! Several rows are computed in one pass: a piece of a source symbol is loaded once and multiplied for all of them, and
-//! the sums stay in registers until all sources are through. The crates' kernels take one coefficient at a time, and
+//! the sums stay in registers until all sources have been added. The crates' kernels take one coefficient at a time, and
 //! load and store the sum for each (docs/decisions/reed-solomon-kernels.md has what that costs).
 
 use super::{Task, Vector, load, store};
@@ -50,7 +50,8 @@ impl Task for Products<'_> {
                 3 => self.rows::<V, 3>(),
                 4 => self.rows::<V, 4>(),
                 5 => self.rows::<V, 5>(),
-                _ => self.rows::<V, ROWS>(),
+                6 => self.rows::<V, 6>(),
+                rows => unreachable!("{rows} rows are more than {ROWS}"),
             }
         }
     }

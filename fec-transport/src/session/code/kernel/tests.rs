@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::session::code::cauchy::{cauchy, groups, sums_by_coset};
+use crate::session::code::cauchy::cauchy;
 use crate::session::code::field::inverse;
 
 fn available() -> impl Iterator<Item = (Kernel, &'static str)> {
@@ -52,11 +52,9 @@ proptest! {
         let rows: Vec<u8> = repairs.iter().flat_map(|x| ids.iter().map(move |y| coefficient(x, y))).collect();
         let mut expected = start.clone();
         by_definition(&rows, &sources, &mut expected, size);
-        let zeros = vec![0; size];
-        let groups = groups(&ids, &sources, &zeros);
         for (kernel, name) in available() {
             let mut sums = start.clone();
-            kernel.add_cosets(&groups, &mut sums_by_coset(&repairs, sums.chunks_mut(size)));
+            kernel.add_cosets(&repairs, &ids, &sources, &mut sums);
             prop_assert_eq!(&sums, &expected, "{}", name);
         }
     }
@@ -80,6 +78,18 @@ fn sources_of_different_sizes_are_a_mistake() {
 
 const SIZE: usize = 1408;
 
+#[test]
+#[should_panic(expected = "a sum for each repair symbol")]
+fn sums_that_are_too_short_are_a_mistake() {
+    add_cosets(&[8, 9], &[0], &[&[1, 2]], &mut [0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "sources of different sizes")]
+fn sources_of_different_sizes_are_a_mistake_by_cosets_too() {
+    add_cosets(&[8], &[0, 1], &[&[1, 2], &[3]], &mut [0; 2]);
+}
+
 /// Gbit/s of source symbols at which `add` adds the symbols of each of these blocks to sums: the best of five rounds.
 #[expect(clippy::disallowed_methods, reason = "it looks at the clock to measure, and decides nothing")]
 fn speed(blocks: &[Vec<u8>], mut add: impl FnMut(&[&[u8]])) -> f64 {
@@ -101,14 +111,11 @@ fn rows_and_cosets() {
     for ((kernel, name), (k, r)) in available().flat_map(|kernel| SHAPES.map(|shape| (kernel, shape))) {
         let (ids, repairs): (Vec<u8>, Vec<u8>) = ((0..k).collect(), (k..k + r).collect());
         let blocks: Vec<Vec<u8>> = (0..16).map(|seed| bytes(seed, ids.len() * SIZE)).collect();
-        let (mut sums, zeros) = (vec![0; repairs.len() * SIZE], [0; SIZE]);
+        let mut sums = vec![0; repairs.len() * SIZE];
         let rows = speed(&blocks, |sources| {
             kernel.add_products(&cauchy(&repairs, &ids), sources, &mut sums);
         });
-        let cosets = speed(&blocks, |sources| {
-            let groups = groups(&ids, sources, &zeros);
-            kernel.add_cosets(&groups, &mut sums_by_coset(&repairs, sums.chunks_mut(SIZE)));
-        });
+        let cosets = speed(&blocks, |sources| kernel.add_cosets(&repairs, &ids, sources, &mut sums));
         println!("{name:11} {k:3} / {r:2} {rows:6.1}  {cosets:6.1}");
     }
 }
