@@ -59,11 +59,7 @@ impl Source {
     pub(crate) fn contiguous(&self) -> Bytes {
         match self.pieces.as_slice() {
             [(_, piece)] => piece.clone(),
-            pieces => {
-                let mut symbols = Vec::with_capacity(self.length);
-                pieces.iter().for_each(|(_, piece)| symbols.extend_from_slice(piece));
-                symbols.into()
-            }
+            _ => self.symbols().concat().into(),
         }
     }
 }

@@ -98,14 +98,12 @@ impl RepairSymbols for ReedSolomon {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::code::cauchy::cauchy;
 
     /// What docs/protocol/fec-transport.md gives for another implementation to compare itself with.
     #[test]
     fn the_symbols_are_those_of_the_protocols_document() {
-        assert_eq!(
-            crate::session::code::cauchy::cauchy(&[3, 4, 5], &[0, 1, 2]),
-            [0xf4, 0x8e, 0x01, 0x47, 0xa7, 0x7a, 0xa7, 0x47, 0xba]
-        );
+        assert_eq!(cauchy(&[3, 4, 5], &[0, 1, 2]), [0xf4, 0x8e, 0x01, 0x47, 0xa7, 0x7a, 0xa7, 0x47, 0xba]);
         let repair = |k: usize, source: &[u8], id: usize| {
             let mut out = Vec::new();
             ReedSolomon::of(k).append(id, 1, source, &mut out);

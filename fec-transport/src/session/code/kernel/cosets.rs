@@ -7,15 +7,15 @@
 //! addition, and ids that differ from one another in their last three bits only are a *coset* of them. Let S(z), their
 //! subspace polynomial, be the product of z + v over these eight v. S is additive, S(a + b) = S(a) + S(b), and zero at
 //! each v, so that S(x + y) is the same for all x of one coset and all y of another one, and not zero. The sum over the
-//! sources of one coset is then N(x) · S′ / S(x + y), where N is the polynomial of degree below eight that is s_y at each
-//! y, and S′, the derivative of S, is a constant.
+//! sources of one coset is then N(x) · S′ / S(x + y), where N is the polynomial of degree below eight that is s_y at
+//! each y, and S′, the derivative of S, is a constant.
 //!
 //! So eight sources are interpolated, by an additive Fourier transform of twelve products. The eight coefficients of N
-//! are multiplied by S′ / S(x + y) and summed up for each coset of rows. At the end, one more transform for each coset of
-//! rows gives the rows themselves, however many sources there are. Up to three cosets of rows are summed in one pass over
-//! all sources, so that r rows in c cosets take 12 · ⌈c / 3⌉ + 8 · c products for eight sources, where row by row there
-//! are 8 · r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its application to
-//! Reed–Solomon erasure codes", FOCS 2014).
+//! are multiplied by S′ / S(x + y) and summed up for each coset of rows. At the end, one more transform for each coset
+//! of rows gives the rows themselves, however many sources there are. Up to three cosets of rows are summed in one pass
+//! over all sources, so that r rows in c cosets take 12 · ⌈c / 3⌉ + 8 · c products for eight sources, where row by row
+//! there are 8 · r. The transform and its basis are those of Lin, Chung and Han ("Novel polynomial basis and its
+//! application to Reed–Solomon erasure codes", FOCS 2014).
 
 use super::{Task, Vector, load, product, store};
 use crate::session::code::field::inverse;
@@ -257,8 +257,9 @@ unsafe fn interpolate<V: Vector>(values: &mut [V; COSET], coset: u8) {
     }
 }
 
-/// With the coefficients low and high of a polynomial in the next subspace polynomial, low + twiddle · high is its value
-/// in the first half of a block. In the second half the twiddle factor is larger by one, so that high is added once more.
+/// With the coefficients low and high of a polynomial in the next subspace polynomial, low + twiddle · high is its
+/// value in the first half of a block. In the second half the twiddle factor is larger by one, so that high is added
+/// once more.
 ///
 /// # Safety
 /// The processor has the instructions of `V`.

@@ -4,8 +4,8 @@
 //! sums[row] += Σ coefficients[row][n] · sources[n]          for each byte of a symbol
 //! ```
 //! Several rows are computed in one pass: a piece of a source symbol is loaded once and multiplied for all of them, and
-//! the sums stay in registers until all sources have been added. The crates' kernels take one coefficient at a time, and
-//! load and store the sum for each (docs/decisions/reed-solomon-kernels.md has what that costs).
+//! the sums stay in registers until all sources have been added. The crates' kernels take one coefficient at a time,
+//! and load and store the sum for each (docs/decisions/reed-solomon-kernels.md has what that costs).
 
 use super::{Task, Vector, load, store};
 
