@@ -127,15 +127,14 @@ impl RateController {
     /// Doubles the rate as soon as packets sent at it have arrived, until a queue stands, or until too few arrive of
     /// two steps in a row: of one it may have been a pause of a process.
     fn double(&mut self, now: Time, feedback: &Feedback) {
-        if self.is_crowded() && Start::is_ended_by(self.meter.round()) {
-            return self.end_start_by_queue(now, feedback);
+        if self.is_crowded() {
+            // A step does not end with a queue or a pause of which it is not known yet whether it stands.
+            if Start::is_ended_by(self.meter.round()) {
+                self.end_start_by_queue(now, feedback);
+            }
+            return;
         }
-        let Mode::Start(start) = &self.mode else { return };
-        if let Some(rate) = start.first_rate(feedback.round_trip).filter(|rate| *rate > self.mean_rate()) {
-            self.allowed.set(now, rate);
-            return self.be_blind(now);
-        }
-        let round = self.meter.end_round(SHORTEST_ROUND, SAMPLE, feedback);
+        let round = self.meter.end_round(SHORTEST_ROUND, self.packets_of_step(feedback), feedback);
         let Some(round) = round.filter(Round::has_carried) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
@@ -149,6 +148,14 @@ impl RateController {
                 self.end_start(now);
             }
         }
+    }
+
+    /// How many packets a step of the start needs: few while nothing is lost and no queue stands, although one would
+    /// show by now. A path beside others of its node may take the queue that they keep for the way.
+    fn packets_of_step(&self, feedback: &Feedback) -> u64 {
+        let (step, round_trip) = (self.meter.round(), feedback.round_trip.as_secs_f64());
+        let is_clear = step.is_clear() && step.arrival_span() >= 2.0 * round_trip;
+        if is_clear && !self.is_beside_sessions { LEAST_PACKETS } else { SAMPLE }
     }
 
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
@@ -358,10 +365,10 @@ impl RateController {
         let has_shrunk = window.observe(now, self.is_fair, path_share, &round, feedback);
         let is_trial = !has_shrunk && round.is_busy() && window.is_trial_due(now);
         let (queue, rate) = (round.mean_queue(), window.rate(feedback.round_trip.as_secs_f64()));
-        self.allowed.set(now, rate);
         if is_trial && queue < STANDING {
             return self.close_contention();
         }
+        self.allowed.set(now, rate);
         if has_shrunk || is_trial {
             let span = drain::span(queue, false);
             let drain = Manoeuvre::Drain { span, share: 1.0 };

@@ -70,7 +70,7 @@ const SLOW_RATE: f64 = 10e6;
 const LONG_QUEUE: f64 = 0.004;
 /// A round is half a round trip, but no shorter, because reports come every 2 to 10 ms.
 const SHORTEST_ROUND: Duration = Duration::from_millis(20);
-/// Fewer packets tell nothing: a round after the start has as many.
+/// Fewer packets tell nothing: a round has as many at least.
 const LEAST_PACKETS: u64 = 5;
 /// So many packets tell what is lost: among fewer, a burst of losses looks like a limit.
 const SAMPLE: u64 = 64;

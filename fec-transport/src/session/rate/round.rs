@@ -162,6 +162,11 @@ impl Round {
         self.standing_queue() > STANDING
     }
 
+    /// Whether nothing was lost, and no queue stood, neither on average nor in the end.
+    pub(super) fn is_clear(&self) -> bool {
+        self.losses.lost <= 0.0 && self.standing_from.is_none() && self.mean_queue() < STANDING
+    }
+
     /// The mean queue, in seconds.
     pub(super) fn mean_queue(&self) -> f64 {
         self.queue / self.reports.max(1.0)

@@ -1,17 +1,9 @@
 //! The start: the rate doubles until something shows a limit.
 
-use std::time::Duration;
-
 use super::overload;
 use super::round::Round;
 use super::watch::{self, LossWatch, Losses};
-use super::{INITIAL_RATE, NEARLY, SAMPLE, SHORTEST_ROUND};
-
-/// Once the round trip is known, doublings are skipped up to so many bytes in each round trip, IP headers included: a
-/// little less than TCP begins with, which is ten packets (RFC 6928).
-const FIRST_FLIGHT: f64 = 12_500.0;
-/// No more doublings are skipped than these: the rate goes on where TCP waits for what becomes of its ten packets.
-const MOST_SKIPPED: f64 = 2.0;
+use super::{NEARLY, SAMPLE, SHORTEST_ROUND};
 
 /// What the doubling has shown so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,13 +25,6 @@ pub(super) enum Step {
 }
 
 impl Start {
-    /// The rate of the first step, in bit/s, once the round trip is known; none after that step.
-    pub(super) fn first_rate(&self, round_trip: Duration) -> Option<f64> {
-        let is_new = self.losses.packets == 0.0 && !self.is_doubted;
-        let doublings = (FIRST_FLIGHT * 8.0 / (INITIAL_RATE * round_trip.as_secs_f64())).log2().floor();
-        is_new.then(|| INITIAL_RATE * doublings.clamp(0.0, MOST_SKIPPED).exp2())
-    }
-
     /// Takes what has come of the latest step. A limit without a queue drops packets, so that less arrives of twice the
     /// rate than of what was sent before. Loss tells it and not the rate of arrivals, which a process that did not run
     /// lowers, too.
@@ -60,8 +45,7 @@ impl Start {
         }
     }
 
-    /// Whether the queue of a round that is too long is there for long enough to end the start. One that does not stand
-    /// for half a round is a process that did not run: what waited meanwhile arrives all at once.
+    /// Whether the long queue of a round has stood for long enough to end the start. Else a process may not have run.
     pub(super) fn is_ended_by(round: &Round) -> bool {
         round.stood_for() >= SHORTEST_ROUND / 2
     }
@@ -77,6 +61,8 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::session::rate::tests::feedback;
     use crate::session::rate::{Feedback, RateController};
@@ -160,25 +146,21 @@ mod tests {
         }
     }
 
-    /// As if the rate had doubled already, so that what comes then is the same as without.
-    #[test]
-    fn the_first_rate_is_ten_packets_a_round_trip_but_at_most_two_doublings() {
-        let first =
-            |micros| Start::default().first_rate(Duration::from_micros(micros)).map(|rate| rate / 1e6);
-        assert_eq!(first(100_000), Some(4.0));
-        assert_eq!(first(13_000), Some(4.0));
-        assert_eq!(first(12_000), Some(8.0));
-        assert_eq!(first(6_000), Some(16.0));
-        assert_eq!(first(200), Some(16.0), "two doublings");
+    /// The steps that a path makes in so many milliseconds, whose packets are so late.
+    fn steps_in(millis: u32, round_trip_ms: u64, late_ms: u64) -> u32 {
         let mut path = Path::new();
-        path.round_trip = Duration::from_millis(1);
+        path.round_trip = Duration::from_millis(round_trip_ms);
         path.report(Duration::ZERO, 0.0);
-        assert_eq!(path.mbit(), 16.0);
-        path.report(Duration::ZERO, 0.0);
-        assert_eq!(path.mbit(), 16.0, "once");
-        let losses = Losses { packets: 1.0, lost: 0.0 };
-        let begun = Start { losses, ..Start::default() };
-        assert_eq!(begun.first_rate(Duration::from_micros(200)), None);
+        (0..millis / 2).for_each(|_| path.report(Duration::from_millis(late_ms), 0.0));
+        (path.mbit() / 4.0).log2() as u32
+    }
+
+    /// Many nodes that begin at once on one link see a queue of a few milliseconds, and must not add to it.
+    #[test]
+    fn a_step_is_short_where_a_queue_would_show_and_none_does() {
+        assert_eq!(steps_in(100, 1, 0), 4);
+        assert_eq!(steps_in(100, 1, 3), 0);
+        assert_eq!(steps_in(100, 100, 0), 0);
     }
 
     /// Somebody who writes 64 KiB, waits for the reply, and writes again had 4 Mbit/s for good: no round of 64 packets
@@ -192,12 +174,15 @@ mod tests {
         assert!(path.mbit() >= 64.0, "{} Mbit/s", path.mbit());
     }
 
-    /// Bulk pauses, too, while it waits for credit or while other paths carry what is left of its blocks.
+    /// Bulk pauses, too, while it waits for credit or while other paths carry what is left of its blocks. Within such
+    /// a burst a step may end, but not over the pause behind it.
     #[test]
     fn pauses_of_somebody_who_has_more_to_send_count() {
-        let mut path = Path::new();
-        path.burst(200, 47, f64::INFINITY, false);
-        assert_eq!(path.mbit(), 4.0);
+        for (packets, mbit) in [(5, 4.0), (47, 32.0)] {
+            let mut path = Path::new();
+            path.burst(200, packets, f64::INFINITY, false);
+            assert_eq!(path.mbit(), mbit, "{packets} packets at a time");
+        }
     }
 
     #[test]
@@ -231,7 +216,7 @@ mod tests {
     #[test]
     fn a_start_that_pauses_have_ended_is_made_up_for_when_more_is_carried_without_a_queue() {
         let mut path = Path::new();
-        path.run(160, 0.0);
+        path.run(60, 0.0);
         for late in [20, 19, 18, 19, 20, 19, 20] {
             path.report(Duration::from_millis(late), 0.0);
         }

@@ -49,6 +49,8 @@ pub(super) struct Window {
     /// The longest queue since then, seconds.
     peak: f64,
     evidence: f64,
+    /// When it first shrank since the latest trial, which shrinking again must not put off for ever.
+    shrunk_at: Option<Time>,
     /// When to try whether the others still fill the queue, and whether that is being tried.
     trial_at: Time,
     is_trying: bool,
@@ -72,6 +74,7 @@ impl Window {
             observed_at: now,
             peak: 0.0,
             evidence: 0.0,
+            shrunk_at: None,
             trial_at: now + pause(round_trip),
             is_trying: false,
             link_share: response,
@@ -135,7 +138,8 @@ impl Window {
 
     /// The window shrinks: the others have shrunk theirs, or the queue has overflowed.
     pub(super) fn shrink(&mut self, now: Time) {
-        self.trial_at = now + pause(self.round_trip);
+        let (first, pause) = (*self.shrunk_at.get_or_insert(now), pause(self.round_trip));
+        self.trial_at = (now + pause).min(first + 2 * pause);
         self.greatest = self.bytes;
         self.bytes = (self.bytes * BETA).max(PACKET);
         (self.least, self.reno) = (self.bytes, self.bytes);
@@ -162,7 +166,7 @@ impl Window {
     pub(super) fn is_trial_due(&mut self, now: Time) -> bool {
         let is_due = now >= self.trial_at;
         if is_due {
-            (self.trial_at, self.is_trying) = (now + drain::INTERVAL, true);
+            (self.trial_at, self.is_trying, self.shrunk_at) = (now + drain::INTERVAL, true, None);
             self.peak = 0.0;
         }
         is_due

@@ -320,6 +320,38 @@ fn sessions_on_a_slow_link_do_not_send_many_times_what_it_carries() {
     }
 }
 
+/// What sessions of so many nodes carry of 100 Mbit/s for a second, in Mbit/s, the least first, if one begins after
+/// another in `spread` seconds, and all have had a second since.
+fn carried_by_many(nodes: u64, spread: f64, seed: u64) -> Vec<f64> {
+    let start = |node: u64| spread / nodes as f64 * ((node * (7 + seed)) % nodes) as f64;
+    let sessions = (0..nodes).map(|node| Session::new(start(node), &[(&[0], 0.15)])).collect();
+    let mut world = World::new(seed, vec![link(100, 0.15, 0.0)], sessions);
+    let (from, to) = (spread + 1.0, spread + 2.0);
+    world.run_until(to);
+    let mut mbit: Vec<f64> = world.sessions.iter().map(|session| session.goodput(from, to) / 1e6).collect();
+    mbit.sort_by(f64::total_cmp);
+    mbit
+}
+
+/// Nodes of a cluster that all write to one another begin in the same milliseconds. When each of them was at 16 Mbit/s
+/// before it had sent a full packet, the queue was full at once, each took another part of it for the way, and one had
+/// ten times what another had.
+#[test]
+fn sessions_of_many_nodes_that_begin_at_once_are_soon_equal() {
+    for seed in 0..4 {
+        let mbit = carried_by_many(31, 0.003, seed);
+        assert!(mbit[0] > 0.7 * mbit[30], "{mbit:?}");
+    }
+}
+
+/// The first of them found others in its queue, and kept a window. That shrank five times a second, each time that the
+/// queue fell, and put off the look whether others are still there: for good, while a third of the link stood idle.
+#[test]
+fn a_window_that_keeps_shrinking_does_not_keep_a_contention_open() {
+    let mbit = carried_by_many(4, 1.0, 0);
+    assert!(mbit[0] > 0.6 * mbit[3] && mbit.iter().sum::<f64>() > 95.0, "{mbit:?}");
+}
+
 #[test]
 fn messages_are_not_held_back() {
     let mut session = Session::new(0.0, &[(&[0], 50.0), (&[1], 50.0), (&[2], 50.0)]);
