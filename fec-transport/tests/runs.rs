@@ -25,7 +25,7 @@ fn full_datagrams(world: &mut World<Transfer>, from: MemberId, to: MemberId) -> 
     world.cut(Duration::ZERO, from, to);
     world.run_for(MS);
     world.tap(from, to);
-    world.run_for(60 * MS);
+    world.run_for(100 * MS);
     let mut datagrams = world.take_tapped();
     let full = datagrams.iter().map(Vec::len).max().expect("there are some");
     datagrams.retain(|datagram| datagram.len() == full);

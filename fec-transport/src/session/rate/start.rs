@@ -63,7 +63,6 @@ impl Start {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
     use crate::session::rate::tests::feedback;
     use crate::session::rate::{Feedback, RateController};
     use crate::time::Time;
