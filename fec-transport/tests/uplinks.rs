@@ -154,8 +154,8 @@ fn packets_of_a_transfer(dying: Option<&str>, seed: u64) -> (u64, u64) {
     (sum(|link| link.offered), sum(|link| link.dropped_down))
 }
 
-/// An interface that is removed is a link that dies, and the sender knows it at once; here it has to find out. Two
-/// transfers differ by a hundred packets as it is, so that all three links count together.
+/// An interface that is removed is a link that dies, and the sender knows it at once; here it has to find out. What
+/// an undisturbed transfer sends differs by chance, too: one link may cost a tenth more, all three together may not.
 #[test]
 fn a_link_that_dies_costs_at_most_the_repair_of_what_was_on_it() {
     for seed in 1..=2 {
@@ -165,7 +165,7 @@ fn a_link_that_dies_costs_at_most_the_repair_of_what_was_on_it() {
             let (sent, gone) = packets_of_a_transfer(Some(name), seed);
             let beyond = sent.saturating_sub(undisturbed);
             println!("seed {seed}, {name}: {gone} packets were on it, {beyond} sent beyond {undisturbed}");
-            assert!(gone > 0, "seed {seed}, {name}");
+            assert!(gone > 0 && beyond <= gone + gone / 10, "seed {seed}, {name}");
             (all_gone, all_beyond) = (all_gone + gone, all_beyond + beyond);
         }
         assert!(all_beyond <= all_gone, "seed {seed}");
