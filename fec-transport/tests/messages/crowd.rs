@@ -87,13 +87,20 @@ fn in_messages(count: usize, bytes: usize) -> Duration {
     party.now().since(began)
 }
 
-/// Of 4 MB half the time is the start, which messages have a little slower: 0.90 of streams for 2 × 2, 0.98 of 16 MB.
+/// When the last of a few MB has arrived depends on how equal sessions are that have just begun, which differs by some
+/// hundredths: of 4 MB messages have 1.01, 0.95 and 1.06 of what streams have.
 #[test]
 fn a_crowd_is_served_by_messages_as_fast_as_by_streams() {
-    let (count, megabytes) = (number("CROWD", 2), number("CROWD_MB", 16));
-    let bytes = (megabytes * 1_000_000).next_multiple_of(MESSAGE);
-    let (streams, messages) = (in_streams(count, bytes), in_messages(count, bytes));
-    let rate = |took: Duration| (count * count * bytes) as f64 / 1e6 / took.as_secs_f64();
-    println!("{count} × {count}: {:.1} MB/s in streams, {:.1} in messages", rate(streams), rate(messages));
-    assert!(rate(messages) >= 0.95 * rate(streams), "{messages:?}, and {streams:?} in streams");
+    let counts = std::env::var("CROWD").map_or(vec![1, 2, 4], |_| vec![number("CROWD", 0)]);
+    let bytes = (number("CROWD_MB", 16) * 1_000_000).next_multiple_of(MESSAGE);
+    for count in counts {
+        let (streams, messages) = (in_streams(count, bytes), in_messages(count, bytes));
+        let rate = |took: Duration| (count * count * bytes) as f64 / 1e6 / took.as_secs_f64();
+        println!(
+            "{count} × {count}: {:.1} MB/s in streams, {:.1} in messages",
+            rate(streams),
+            rate(messages)
+        );
+        assert!(rate(messages) >= 0.95 * rate(streams), "{messages:?}, and {streams:?} in streams");
+    }
 }

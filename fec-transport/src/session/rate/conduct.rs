@@ -13,7 +13,7 @@ use super::start::{Start, Step};
 use super::window::Window;
 use super::{
     Feedback, LEAST_PACKETS, LONG_QUEUE, MOST_UNDER_WAY, Manoeuvre, NEARLY, RateController, SAMPLE,
-    SHORTEST_ROUND, SLOW_RATE, TARGET_QUEUE, TARGET_RATE, watch,
+    SHORTEST_ROUND, SLOW_RATE, TARGET_QUEUE, TARGET_RATE, overload, watch,
 };
 use crate::time::Time;
 
@@ -134,7 +134,8 @@ impl RateController {
             }
             return;
         }
-        let round = self.meter.end_round(SHORTEST_ROUND, self.packets_of_step(feedback), feedback);
+        let (span, packets) = self.length_of_step(feedback);
+        let round = self.meter.end_round(span, packets, feedback);
         let Some(round) = round.filter(Round::has_carried) else { return };
         let Mode::Start(start) = &mut self.mode else { return };
         match start.judge(&round) {
@@ -150,12 +151,14 @@ impl RateController {
         }
     }
 
-    /// How many packets a step of the start needs: few while nothing is lost and no queue stands, although one would
-    /// show by now. A path beside others of its node may take the queue that they keep for the way.
-    fn packets_of_step(&self, feedback: &Feedback) -> u64 {
+    /// How long a step of the start lasts, and how many packets it needs: few while nothing is lost and no queue stands,
+    /// although one would show by now. Then two reports end it, which are 10 ms apart, and may tell of a little less
+    /// than 20. A path beside others of its node may take the queue that they keep for the way.
+    fn length_of_step(&self, feedback: &Feedback) -> (Duration, u64) {
         let (step, round_trip) = (self.meter.round(), feedback.round_trip.as_secs_f64());
         let is_clear = step.is_clear() && step.arrival_span() >= 2.0 * round_trip;
-        if is_clear && !self.is_beside_sessions { LEAST_PACKETS } else { SAMPLE }
+        let is_short = is_clear && !self.is_beside_sessions;
+        if is_short { (SHORTEST_ROUND.mul_f64(NEARLY), LEAST_PACKETS) } else { (SHORTEST_ROUND, SAMPLE) }
     }
 
     fn end_start_by_queue(&mut self, now: Time, feedback: &Feedback) {
@@ -249,13 +252,16 @@ impl RateController {
         self.be_blind(now);
     }
 
-    /// What the bottleneck has shown to carry, at most the rate at which we send.
+    /// What the bottleneck has shown to carry, at most the rate at which we send. A queue that overflows may by chance
+    /// drop nearly all of a few packets: a round of few packets shows no more loss than what is no overload.
     fn carried(&self, round: &Round) -> f64 {
         if !round.is_busy() {
             return self.mean_rate() * round.stretch().min(1.0);
         }
-        let received = round.arrived_rate() / (1.0 - self.meter.watch().own_loss());
-        round.number_rate().min(received)
+        let losses = round.losses();
+        let most = if losses.packets < SAMPLE as f64 { overload::TOO_MUCH } else { 1.0 };
+        let arrived_share = (1.0 - losses.share().min(most)) / (1.0 - self.meter.watch().own_loss());
+        round.number_rate() * arrived_share.min(1.0)
     }
 
     /// Now and then drains the queue, for a look at the delay's floor.

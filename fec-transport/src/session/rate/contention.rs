@@ -2,9 +2,10 @@
 //! told.
 //!
 //! - A queue that falls by half of what it would if we were alone, or more, is ours.
-//! - Where it falls by less, others fill it. Three such drains in a row open the contention: a
+//! - Where it falls by less, others fill it. Six such drains in a row open the contention: a
 //!   [`Window`](super::window::Window) beside theirs, until a drain, each time the window has shrunk and every 4 s,
-//!   shows that they have gone.
+//!   shows that they have gone. It takes so many because sessions of ours that begin together fill a queue, too, until
+//!   they have found their shares.
 //! - Three drains in a row that move nothing show that it is no queue: the way has become longer.
 
 use super::drain::Drained;
@@ -39,6 +40,6 @@ impl Rivals {
     pub(super) fn note_response(&mut self, drained: &Drained, is_short: bool) -> bool {
         let is_undone = drained.response <= OURS && !is_short;
         self.failures = if is_undone { self.failures + 1 } else { 0 };
-        self.failures >= IN_A_ROW
+        self.failures >= 2 * IN_A_ROW
     }
 }

@@ -12,7 +12,7 @@
 //!  the rate at which a policer would drop nothing; ↺ deeper, if more is lost    │   │ │
 //!    │            the loss falls: the rate stays low; it stays: the rate is as before │
 //!    └──────────────────────────────────────────────────────────────────────────┘   │ │
-//!                 others fill the queue again after three drains in a row           │ │
+//!                 others fill the queue again after six drains in a row             │ │
 //!  Contend ◀────────────────────────────────────────────────────────────────────────┘ │
 //!  a window as theirs                                                                 │
 //!    │            a drain empties the queue; or the way has become longer             │

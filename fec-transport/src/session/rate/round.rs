@@ -137,11 +137,6 @@ impl Round {
         }
     }
 
-    /// Bits per second that arrived.
-    pub(super) fn arrived_rate(&self) -> f64 {
-        self.number_rate() * (1.0 - self.losses.share())
-    }
-
     pub(super) fn losses(&self) -> Losses {
         self.losses
     }

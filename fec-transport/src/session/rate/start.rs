@@ -157,9 +157,23 @@ mod tests {
     /// Many nodes that begin at once on one link see a queue of a few milliseconds, and must not add to it.
     #[test]
     fn a_step_is_short_where_a_queue_would_show_and_none_does() {
-        assert_eq!(steps_in(100, 1, 0), 4);
+        assert_eq!(steps_in(100, 1, 0), 5);
         assert_eq!(steps_in(100, 1, 3), 0);
         assert_eq!(steps_in(100, 100, 0), 0);
+    }
+
+    /// Reports come 10 ms apart, and the latest packet of each had arrived a little before. Where a step had to last
+    /// 20 ms whole, some sessions of a crowd took three reports for each.
+    #[test]
+    fn two_reports_end_a_step() {
+        let mut path = Path::new();
+        path.round_trip = Duration::from_millis(1);
+        for apart in [10_100, 9_900, 9_700, 10_000].into_iter().cycle().take(12).map(Duration::from_micros) {
+            let bytes = path.controller.rate(path.departed) * apart.as_secs_f64() / 8.0;
+            path.departed += apart;
+            path.take(Duration::ZERO, &Feedback { packets: bytes as u64 / 1_500, bytes, ..feedback(0) });
+        }
+        assert_eq!(path.mbit(), 64.0);
     }
 
     /// Somebody who writes 64 KiB, waits for the reply, and writes again had 4 Mbit/s for good: no round of 64 packets

@@ -236,6 +236,21 @@ mod tests {
         assert!(rate <= RATE / NEARLY * 1.001, "{rate}");
     }
 
+    /// The windows of four sessions that had taken one another for foreign flows shrank five times a second, each time
+    /// that the queue fell, and put off the look whether others are still there: for good, while a third of the link
+    /// stood idle.
+    #[test]
+    fn a_window_that_keeps_shrinking_is_tried_all_the_same() {
+        let mut window = Window::new(Time::ZERO, RATE, ROUND_TRIP, 0.5, 0.0);
+        let mut now = Time::ZERO;
+        let tried = (0..10).any(|_| {
+            now += pause(ROUND_TRIP) * 2 / 3;
+            window.shrink(now);
+            window.is_trial_due(now)
+        });
+        assert!(tried);
+    }
+
     #[test]
     fn time_in_which_it_is_not_used_up_does_not_count() {
         let mut window = Window::new(Time::ZERO, RATE, ROUND_TRIP, 0.5, 0.0);
