@@ -151,9 +151,9 @@ impl RateController {
         }
     }
 
-    /// How long a step of the start lasts, and how many packets it needs: few while nothing is lost and no queue stands,
-    /// although one would show by now. Then two reports end it, which are 10 ms apart, and may tell of a little less
-    /// than 20. A path beside others of its node may take the queue that they keep for the way.
+    /// How long a step of the start lasts, and how many packets it needs. It is short while nothing is lost and no queue
+    /// stands, although one would show by now. Then two reports end it, which are 10 ms apart, and may tell of a little
+    /// less than 20. A path beside others of its node may take the queue that they keep for the way.
     fn length_of_step(&self, feedback: &Feedback) -> (Duration, u64) {
         let (step, round_trip) = (self.meter.round(), feedback.round_trip.as_secs_f64());
         let is_clear = step.is_clear() && step.arrival_span() >= 2.0 * round_trip;
@@ -370,11 +370,11 @@ impl RateController {
         let Mode::Contend(window) = &mut self.mode else { return };
         let has_shrunk = window.observe(now, self.is_fair, path_share, &round, feedback);
         let is_trial = !has_shrunk && round.is_busy() && window.is_trial_due(now);
-        let (queue, rate) = (round.mean_queue(), window.rate(feedback.round_trip.as_secs_f64()));
+        let queue = round.mean_queue();
         if is_trial && queue < STANDING {
             return self.close_contention();
         }
-        self.allowed.set(now, rate);
+        self.allowed.set(now, window.rate(feedback.round_trip.as_secs_f64()));
         if has_shrunk || is_trial {
             let span = drain::span(queue, false);
             let drain = Manoeuvre::Drain { span, share: 1.0 };
