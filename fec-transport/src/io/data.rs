@@ -5,27 +5,22 @@
 //! by one, without GRO they come in one by one.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::task::{Context, Poll};
 
 #[cfg(target_os = "linux")]
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{EcnCodepoint, UdpSocketState};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use super::arrivals::Arrivals;
 use super::outbox::{Call, MAX_SEND, Outbox};
 use super::sockets::mapped;
+use super::watched::WatchedSocket;
 use crate::transmit::Transmit;
 
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
-
-/// Bytes that are gathered before they are handed to the kernel, and less than two full runs: they are still in the
-/// cache of the processor that has sealed them, and short runs to one neighbour leave together.
-const MAX_GATHERED: usize = 64 << 10;
 
 /// What has passed the data plane's sockets, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,7 +58,7 @@ impl DataCounts {
 
 /// The socket, and the datagrams that it has not taken yet.
 pub(super) struct DataSocket {
-    socket: UdpSocket,
+    socket: WatchedSocket,
     state: UdpSocketState,
     is_ipv6: bool,
     outbox: Outbox,
@@ -75,19 +70,19 @@ impl DataSocket {
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub(super) fn new(socket: StdUdpSocket) -> io::Result<DataSocket> {
+    pub(super) fn new(socket: UdpSocket) -> io::Result<DataSocket> {
         let state = UdpSocketState::new((&socket).into())?;
         enlarge_buffers(&socket, &state);
         #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         let is_ipv6 = socket.local_addr()?.is_ipv6();
-        let socket = UdpSocket::from_std(socket)?;
+        let socket = WatchedSocket::new(socket)?;
         Ok(DataSocket { socket, state, is_ipv6, outbox: Outbox::default(), counts: DataCounts::default() })
     }
 
     /// Where it is bound.
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.socket.get().local_addr()
     }
 
     /// What has passed so far.
@@ -104,14 +99,14 @@ impl DataSocket {
     /// Waits until a blocked socket takes datagrams again.
     pub(super) async fn writable(&self) {
         if let Err(error) = self.socket.writable().await {
-            tracing::debug!(%error, "the data socket will not be writable again");
+            tracing::debug!(%error, "the data socket cannot be watched; it is tried again after a pause");
             std::future::pending::<()>().await;
         }
     }
 
     /// Whether there is something to receive; if not, the task is woken when there is.
     pub(super) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.socket.poll_recv_ready(context).map(|ready| {
+        self.socket.poll_readable(context).map(|ready| {
             // Only when the runtime shuts down.
             ready.unwrap_or_else(
                 |error| tracing::debug!(%error, "the data socket will not be readable again"),
@@ -122,9 +117,8 @@ impl DataSocket {
     /// Takes one batch from the kernel.
     pub(super) fn receive(&mut self, arrivals: &mut Arrivals) {
         let (socket, state) = (&self.socket, &self.state);
-        let received = arrivals.fill(|buffers, metas| {
-            socket.try_io(Interest::READABLE, || state.recv(socket.into(), buffers, metas))
-        });
+        let received = arrivals
+            .fill(|buffers, metas| socket.receive(|socket| state.recv(socket.into(), buffers, metas)));
         match received {
             Ok(datagrams) => {
                 self.counts.received += datagrams;
@@ -145,7 +139,7 @@ impl DataSocket {
 
     /// Whether more may be queued.
     pub(super) fn has_room(&self) -> bool {
-        self.outbox.length() < MAX_GATHERED
+        self.outbox.has_room()
     }
 
     /// Queues datagrams; without an address they are dropped. Leaves an empty buffer.
@@ -170,8 +164,7 @@ impl DataSocket {
             return false;
         }
         let call = Call { to: mapped(to, self.is_ipv6), segment_size, ecn, bytes };
-        let (socket, state) = (&self.socket, &self.state);
-        let is_gone = socket.try_io(Interest::WRITABLE, || send(socket, state, call)).is_ok();
+        let is_gone = send(self.socket.get(), &self.state, call).is_ok();
         if is_gone {
             self.counts.sent += datagrams as u64;
             self.counts.send_calls += 1;
@@ -181,9 +174,8 @@ impl DataSocket {
 
     /// Sends what is queued here, as far as the kernel takes it now.
     pub(super) fn flush(&mut self) {
-        let (socket, state) = (&self.socket, &self.state);
-        let send = |call: Call<'_>| socket.try_io(Interest::WRITABLE, || send(socket, state, call));
-        self.outbox.flush(state, &mut self.counts, send);
+        let (socket, state) = (self.socket.get(), &self.state);
+        self.outbox.flush(state, &mut self.counts, |call| send(socket, state, call));
     }
 }
 
@@ -200,7 +192,7 @@ fn send(socket: &UdpSocket, state: &UdpSocketState, call: Call<'_>) -> io::Resul
 /// quinn-udp's buffer for what it tells (96 bytes in 0.6.3), that leaves no room for the mark of a run of datagrams,
 /// beside the run's size and the time of its arrival, which other systems do not tell.
 #[cfg(target_os = "linux")]
-fn forgo_destinations(socket: &StdUdpSocket) -> io::Result<()> {
+fn forgo_destinations(socket: &UdpSocket) -> io::Result<()> {
     match socket.local_addr()? {
         SocketAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false)?,
         SocketAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &false)?,
@@ -209,7 +201,7 @@ fn forgo_destinations(socket: &StdUdpSocket) -> io::Result<()> {
 }
 
 /// Asks for large buffers, and says what to do where the kernel gives small ones.
-fn enlarge_buffers(socket: &StdUdpSocket, state: &UdpSocketState) {
+fn enlarge_buffers(socket: &UdpSocket, state: &UdpSocketState) {
     let asked = [
         state.set_send_buffer_size(socket.into(), SOCKET_BUFFER),
         state.set_recv_buffer_size(socket.into(), SOCKET_BUFFER),
@@ -260,7 +252,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    fn open(socket: StdUdpSocket) -> io::Result<DataSocket> {
+    fn open(socket: UdpSocket) -> io::Result<DataSocket> {
         DataSocket::new(socket)
     }
 
@@ -280,8 +272,7 @@ mod tests {
         Transmit::unmarked(Adjacency { peer, link: LinkId(0) }, segment_size)
     }
 
-    /// As the driver does it: what is blocked goes on when the socket is writable. (To tokio each socket is blocked
-    /// until its reactor has looked at it once.)
+    /// As the driver does it: what is blocked goes on when the socket is writable.
     async fn send(socket: &mut DataSocket, to: Option<SocketAddr>, segment_size: usize, bytes: &[u8]) {
         socket.queue(to, run(segment_size), &mut bytes.to_vec());
         socket.flush();
@@ -368,33 +359,6 @@ mod tests {
         assert_eq!(timeout(PATIENCE, batches).await.expect("in time"), [[0], [1], [2]]);
     }
 
-    /// While the kernel takes nothing, what waits here has no more memory than what is gathered and one run more.
-    #[tokio::test]
-    async fn a_socket_that_takes_nothing_has_no_room_beyond_what_is_gathered() {
-        let mut sender = open(loopback()).expect("a socket");
-        let mut receiver = open(loopback()).expect("a socket");
-        let to = receiver.local_addr().ok();
-        let all = numbered(200, 900, 900);
-        let mut queued = 0;
-        // To tokio it is blocked until its reactor has looked at it.
-        for datagrams in all.chunks(20) {
-            if !sender.has_room() {
-                break;
-            }
-            sender.queue(to, run(900), &mut datagrams.concat());
-            queued += 20;
-        }
-        assert_eq!(queued, 80, "72,000 bytes of 65,536");
-        assert!(sender.is_blocked());
-        while sender.is_blocked() {
-            timeout(PATIENCE, sender.writable()).await.expect("writable in time");
-            sender.flush();
-        }
-        assert!(sender.has_room());
-        let received = receive_until(&mut receiver, queued).await;
-        assert_eq!(received.into_iter().map(|(_, datagram)| datagram).collect::<Vec<_>>(), all[..queued]);
-    }
-
     #[tokio::test]
     async fn what_is_passed_on_from_where_it_lies_arrives_and_overtakes_nothing() {
         let mut sender = open(loopback()).expect("a socket");
@@ -403,14 +367,9 @@ mod tests {
         let all = numbered(60, 900, 900);
         let [first, second] = [&all[..20], &all[20..40]].map(<[Vec<u8>]>::concat);
         let transmit = run(900);
-        // To tokio it is blocked until its reactor has looked at it.
-        assert!(!sender.pass(to, transmit, &first));
         sender.queue(Some(to), run(900), &mut first.clone());
         assert!(!sender.pass(to, transmit, &second), "something waits");
-        while sender.is_blocked() {
-            timeout(PATIENCE, sender.writable()).await.expect("writable in time");
-            sender.flush();
-        }
+        sender.flush();
         assert!(sender.pass(to, transmit, &second));
         send(&mut sender, Some(to), 900, &all[40..].concat()).await;
         let received = receive_until(&mut receiver, 60).await;
@@ -423,17 +382,16 @@ mod tests {
     #[tokio::test]
     async fn marks_go_out_and_come_in() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let Ok(socket) = StdUdpSocket::bind(address) else {
+            let Ok(socket) = UdpSocket::bind(address) else {
                 continue; // a machine without IPv6
             };
             let (mut sender, mut receiver) = (
                 open(socket).expect("a socket"),
-                open(StdUdpSocket::bind(address).expect("bound")).expect("a socket"),
+                open(UdpSocket::bind(address).expect("bound")).expect("a socket"),
             );
             let mut marked = run(4);
             marked.ecn = Ecn::from_bits(3);
             sender.queue(receiver.local_addr().ok(), marked, &mut vec![1; 400]);
-            timeout(PATIENCE, sender.writable()).await.expect("writable in time");
             sender.flush();
             let mut marks = Vec::new();
             while marks.len() < 100 {
@@ -446,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_ipv6_socket_reaches_ipv4_neighbours() {
-        let Ok(socket) = StdUdpSocket::bind("[::]:0") else {
+        let Ok(socket) = UdpSocket::bind("[::]:0") else {
             return; // a machine without IPv6
         };
         let mut sender = open(socket).expect("a socket");

@@ -37,6 +37,7 @@ mod sockets;
 mod testing;
 mod tls;
 mod uplinks;
+mod watched;
 
 pub use data::DataCounts;
 #[cfg(feature = "sim")]

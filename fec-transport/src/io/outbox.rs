@@ -16,6 +16,10 @@ use crate::transmit::Ecn;
 /// The largest payload of one send call, over all segments: an IPv4 packet of 65,535 bytes less its headers.
 pub(super) const MAX_SEND: usize = 65_507;
 
+/// Bytes that are gathered before they are handed to the kernel, and less than two full runs: they are still in the
+/// cache of the processor that has sealed them, and short runs to one neighbour leave together.
+const MAX_GATHERED: usize = 64 << 10;
+
 /// Runs that are longer than this are not copied to others: a call for each of them costs less.
 const MAX_COPIED: usize = MAX_SEND / 2;
 
@@ -58,9 +62,9 @@ impl Outbox {
         self.runs.is_empty()
     }
 
-    /// Bytes that wait.
-    pub(super) fn length(&self) -> usize {
-        self.runs.iter().map(|run| run.bytes.len() - run.sent).sum()
+    /// Whether more may be added before something is sent.
+    pub(super) fn has_room(&self) -> bool {
+        self.runs.iter().map(|run| run.bytes.len() - run.sent).sum::<usize>() < MAX_GATHERED
     }
 
     /// Adds datagrams of `segment_size` bytes each, of which the last may be shorter; leaves an empty buffer. A few are
@@ -153,6 +157,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::io::testing::loopback;
 
     fn address(port: u16) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], port))
@@ -207,6 +212,42 @@ mod tests {
             outbox.advance(64);
         }
         assert_eq!(calls, [(0, 200), (3, 200), (2, 100)]);
+    }
+
+    /// What waits has no more memory than is gathered and one run more, and goes on where it stopped.
+    #[test]
+    fn while_the_kernel_takes_nothing_there_is_no_room_beyond_what_is_gathered() {
+        let state = UdpSocketState::new((&loopback()).into()).expect("a socket");
+        let (mut outbox, mut counts, mut pushed) = (Outbox::default(), DataCounts::default(), Vec::new());
+        let busy = || Err(ErrorKind::WouldBlock.into());
+        for index in 0..10 {
+            if !outbox.has_room() {
+                break;
+            }
+            outbox.push(address(1), 900, Ecn::default(), &mut vec![index; 20 * 900]);
+            pushed.extend(vec![index; 20 * 900]);
+            assert!(!outbox.flush(&state, &mut counts, |_| busy()));
+        }
+        assert_eq!(
+            (pushed.len(), counts),
+            (72_000, DataCounts::default()),
+            "of 65,536 bytes that are gathered"
+        );
+        let mut sent = Vec::new();
+        let mut take_at_most = |calls: usize| {
+            let mut taken = 0;
+            outbox.flush(&state, &mut counts, |call| {
+                taken += 1;
+                if taken > calls {
+                    return busy();
+                }
+                sent.extend_from_slice(call.bytes);
+                Ok(())
+            })
+        };
+        assert!(!take_at_most(1));
+        assert!(take_at_most(4));
+        assert_eq!((sent, counts.sent), (pushed, 80));
     }
 
     proptest! {
