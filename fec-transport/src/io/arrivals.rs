@@ -1,6 +1,7 @@
 //! What the kernel has given in one call, and what a network that is played loses of it.
 
 use std::array;
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +12,13 @@ use crate::transmit::Ecn;
 
 /// The largest datagram that can be received, alone or with its GRO companions.
 const RECEIVE_BUFFER: usize = 65_536;
+
+thread_local! {
+    /// The buffers of a call that receives, [`BATCH_SIZE`] of them one behind the other; empty while they are in use.
+    /// What came is looked at before anything else is received, so that all nodes of a thread take turns with them, and
+    /// hundreds of nodes in one process find them in the processor's cache.
+    static BUFFERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Datagrams that have arrived together, as the kernel has joined them (GRO), or one alone.
 pub(super) struct Received<'a> {
@@ -26,10 +34,10 @@ pub(super) struct Received<'a> {
     pub(super) datagrams: &'a mut [u8],
 }
 
-/// A batch of them, and its buffers: all sockets take turns with the same ones.
+/// A batch of them.
 #[derive(Default)]
 pub(super) struct Arrivals {
-    /// [`BATCH_SIZE`] buffers, one behind the other.
+    /// The thread's buffers, from when they are filled until what is in them was given away.
     buffers: Vec<u8>,
     metas: Vec<RecvMeta>,
     /// Buffers with something in them.
@@ -42,7 +50,7 @@ impl Arrivals {
     /// None yet; what arrives meets `loss`.
     pub(super) fn new(loss: ArrivalLoss) -> Arrivals {
         Arrivals {
-            buffers: vec![0; BATCH_SIZE * RECEIVE_BUFFER],
+            buffers: Vec::new(),
             metas: vec![RecvMeta::default(); BATCH_SIZE],
             filled: 0,
             loss,
@@ -60,6 +68,10 @@ impl Arrivals {
         receive: impl FnOnce(&mut [IoSliceMut<'_>; BATCH_SIZE], &mut [RecvMeta]) -> io::Result<usize>,
     ) -> io::Result<u64> {
         self.filled = 0;
+        if self.buffers.is_empty() {
+            self.buffers = BUFFERS.take();
+            self.buffers.resize(BATCH_SIZE * RECEIVE_BUFFER, 0);
+        }
         let mut buffers = self.buffers.chunks_exact_mut(RECEIVE_BUFFER);
         let mut slices = array::from_fn(|_| IoSliceMut::new(buffers.next().unwrap_or_default()));
         self.filled = receive(&mut slices, &mut self.metas)?;
@@ -95,6 +107,8 @@ impl Arrivals {
             }
             give(&mut datagrams[kept..]);
         }
+        self.filled = 0;
+        BUFFERS.set(std::mem::take(&mut self.buffers));
     }
 
     /// Datagrams that were thrown away so far.

@@ -100,7 +100,7 @@ pub(super) struct Driver<A: Application, H> {
     /// The buffer that the node fills; empty between two runs.
     buffer: Vec<u8>,
     requests: mpsc::Receiver<Request<A>>,
-    /// Fires when the endpoint is to shut down.
+    /// Fires when the endpoint is to shut down; an error says that it was dropped.
     stop: oneshot::Receiver<()>,
     /// Tells the log now and then what is dropped.
     drops: DropLog,
@@ -118,6 +118,7 @@ enum Wake<A: Application> {
     Planned(Plan),
     Due,
     Stop,
+    Dropped,
 }
 
 impl<A: Application, H> Driver<A, H> {
@@ -272,8 +273,11 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             let wake = self.wait(busy).await;
             self.feed(wake);
         }
-        self.control.shutdown().await;
-        self.app
+        let Driver { control, data, app, .. } = self;
+        // Another process may want its addresses while the control connections say farewell.
+        drop(data);
+        control.shutdown().await;
+        app
     }
 
     async fn wait(&mut self, busy: bool) -> Wake<A> {
@@ -294,7 +298,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             () = data.writable(), if data.is_waiting() => Wake::Writable,
             Some(request) = requests.recv() => Wake::Request(request),
             _ = look.tick(), if !uplinks.is_empty() => Wake::Look,
-            _ = stop, if closing_until.is_none() => Wake::Stop,
+            stopped = stop, if closing_until.is_none() => stopped.map_or(Wake::Dropped, |()| Wake::Stop),
             () = due => Wake::Due,
             () = yield_now(), if busy => Wake::Due,
         }
@@ -323,6 +327,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
             Wake::Planned(plan) => self.node.handle_plan(now, plan),
             Wake::Due => {}
             Wake::Stop => self.begin_closing(now),
+            Wake::Dropped => self.closing_until = Some(now),
         }
     }
 

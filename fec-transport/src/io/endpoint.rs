@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
 
+use super::carrier::Carrier;
 use super::control::ControlError;
 use super::data::DataCounts;
 use super::driver::{Driver, Request};
@@ -93,20 +93,19 @@ pub enum ReloadError {
     Ended(#[from] EndpointEnded),
 }
 
-/// The endpoint has ended: it was shut down or dropped, or its task panicked.
+/// The endpoint has ended: it was shut down or dropped, or its application panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the endpoint has ended")]
 pub struct EndpointEnded;
 
 /// A member's process: a [`Node`] and an [`Application`] on real sockets and in real time.
 ///
-/// Its tasks end when it is dropped. The control connections say farewell even then; only
+/// It ends when it is dropped. The control connections say farewell even then; only
 /// [`shutdown`](Self::shutdown) closes the sessions, too.
 pub struct Endpoint<A: Application> {
     handle: Handle<A>,
     stop: oneshot::Sender<()>,
-    /// The driver's task alone, which a set aborts when it is dropped.
-    driver: JoinSet<A>,
+    driver: Carrier<A>,
     own: Peer,
     addresses: Reach,
     uplinks: BTreeMap<Uplink, Reach>,
@@ -132,16 +131,17 @@ impl EndpointConfig {
 }
 
 impl<A: Application + Send + 'static> Endpoint<A> {
-    /// Binds the sockets, starts to listen and to dial the neighbours, and runs `app` in a task of its own.
+    /// Binds the sockets, starts to listen and to dial the neighbours, and runs `app` on a thread of its own; within a
+    /// tokio runtime of a single thread, as a task of that.
     ///
-    /// `host` is told every outcome of the application. It is called by the driver's task, so it must not block;
-    /// usually it hands the outcome to another task, which answers with a [`command`](Handle::command).
+    /// `host` is told every outcome of the application. It is called where the application runs, so it must not block;
+    /// usually it hands the outcome to a task, which answers with a [`command`](Handle::command).
     ///
     /// # Errors
-    /// If the key is not the overlay's, or an address cannot be bound.
+    /// If the key is not the overlay's, an address cannot be bound, or there is no thread.
     ///
     /// # Panics
-    /// Outside of a tokio runtime with I/O and time enabled.
+    /// Within a tokio runtime of a single thread without I/O and time.
     pub async fn start(
         config: EndpointConfig,
         app: A,
@@ -151,25 +151,20 @@ impl<A: Application + Send + 'static> Endpoint<A> {
         let own = Peer { member, instance: InstanceId(u64::from_be_bytes(random()?)) };
         let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (stop, stopped) = oneshot::channel();
-        let driver = Driver::new(config, own, app, host, waiting, stopped)?;
-        let (addresses, uplinks) = driver.local_addresses()?;
-        let mut task = JoinSet::new();
-        task.spawn(driver.run());
-        Ok(Endpoint { handle: Handle { requests }, stop, driver: task, own, addresses, uplinks })
+        let make = move || Driver::new(config, own, app, host, waiting, stopped);
+        let (driver, (addresses, uplinks)) = Carrier::start(make).await?;
+        Ok(Endpoint { handle: Handle { requests }, stop, driver, own, addresses, uplinks })
     }
 
     /// Closes the sessions and the control connections, lets the farewells out, and gives the application back. Takes
     /// two seconds at most.
     ///
     /// # Errors
-    /// If the endpoint's task has panicked before.
-    pub async fn shutdown(mut self) -> Result<A, EndpointEnded> {
+    /// If the application has panicked before.
+    pub async fn shutdown(self) -> Result<A, EndpointEnded> {
         // If the driver is gone, joining it tells.
         let _ = self.stop.send(());
-        match self.driver.join_next().await {
-            Some(Ok(app)) => Ok(app),
-            _ => Err(EndpointEnded),
-        }
+        self.driver.join().await.ok_or(EndpointEnded)
     }
 }
 

@@ -20,6 +20,7 @@
 //! ```
 
 mod arrivals;
+mod carrier;
 mod clock;
 mod codec_pool;
 mod control;

@@ -2,11 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child as Process, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
+use tokio::runtime::Builder;
 
-use super::job::Job;
+use super::job::{Job, MemberJob};
 use super::snapshot::Snapshot;
 use super::{competitor, member, messages};
 
@@ -18,19 +20,33 @@ pub fn run_if_child() -> Option<Result<()>> {
     (std::env::args().nth(1).as_deref() == Some(CHILD)).then(run)
 }
 
-/// One worker for the data plane, and one for whatever else there is to do: the codecs have threads of their own. The
-/// threads' names tell a profile what they are.
+/// The threads of a job bear its role as their name, which tells a profile what they are.
 fn run() -> Result<()> {
     let job: Job = serde_json::from_str(&read_line()?.context("no job came")?)?;
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(2).thread_name(job.role()).enable_all().build().context("tokio")?;
-    runtime.block_on(async {
-        match job {
-            Job::Member(job) => member::run(job).await,
-            Job::Competitor(job) => competitor::run(job).await,
-            Job::Messages(job) => tokio::task::spawn_blocking(move || messages::run(&job)).await?,
+    let role = job.role();
+    match job {
+        // An endpoint has a thread of its own, named after the one that starts it.
+        Job::Member(job) => {
+            let thread = thread::Builder::new().name(role.into()).spawn(move || run_member(job));
+            thread.context("a thread")?.join().map_err(|_| anyhow!("the member panicked"))?
         }
-    })
+        Job::Competitor(job) => {
+            let mut builder = Builder::new_multi_thread();
+            let runtime =
+                builder.worker_threads(2).thread_name(role).enable_all().build().context("tokio")?;
+            runtime.block_on(competitor::run(job))
+        }
+        Job::Messages(job) => messages::run(&job),
+    }
+}
+
+/// Many members in one process share this thread.
+fn run_member(job: MemberJob) -> Result<()> {
+    let mut builder = match job.beside.is_empty() {
+        true => Builder::new_multi_thread(),
+        false => Builder::new_current_thread(),
+    };
+    builder.worker_threads(1).enable_all().build().context("tokio")?.block_on(member::run(job))
 }
 
 /// Whether the parent wants a snapshot; it has heard enough otherwise.

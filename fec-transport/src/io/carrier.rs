@@ -1,0 +1,70 @@
+//! Where the driver of an endpoint runs.
+//!
+//! While one thread of a runtime works, another one waits for the sockets, if the runtime has several. Each datagram
+//! that comes then wakes that thread, although the driver is awake already and looks at its sockets soon: with a hundred
+//! busy sessions, whose reports come one by one, that took a fourth of two processors. So the driver has a thread and a
+//! runtime of its own, where nobody waits while it works, unless the caller's runtime has a single thread anyway.
+
+use std::collections::BTreeMap;
+
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::driver::Driver;
+use super::endpoint::EndpointError;
+use crate::application::Application;
+use crate::overlay::{Reach, Uplink};
+
+/// What runs a driver, which ends soon after this is dropped.
+pub(super) enum Carrier<A> {
+    /// A task of the caller's runtime, alone in a set, which aborts it when it is dropped.
+    Task(JoinSet<A>),
+    /// A thread that gives the application back at the end. The driver sees for itself that its endpoint was dropped.
+    Thread(oneshot::Receiver<A>),
+}
+
+/// Where the sockets of a driver are bound, and those of its uplinks.
+pub(super) type Addresses = (Reach, BTreeMap<Uplink, Reach>);
+
+impl<A: Application + Send + 'static> Carrier<A> {
+    /// Makes a driver and runs it.
+    ///
+    /// # Errors
+    /// Those of `make`, and those of the operating system if it gives no thread.
+    pub(super) async fn start<H: FnMut(A::Outcome) + Send + 'static>(
+        make: impl FnOnce() -> Result<Driver<A, H>, EndpointError> + Send + 'static,
+    ) -> Result<(Carrier<A>, Addresses), EndpointError> {
+        if Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::CurrentThread) {
+            let driver = make()?;
+            let (addresses, mut task) = (driver.local_addresses()?, JoinSet::new());
+            task.spawn(driver.run());
+            return Ok((Carrier::Task(task), addresses));
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (tell, started) = oneshot::channel();
+        let (give_back, app) = oneshot::channel();
+        let drive = async move {
+            let driver = match make().and_then(|driver| Ok((driver.local_addresses()?, driver))) {
+                Ok((addresses, driver)) => tell.send(Ok(addresses)).map(|()| driver),
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            // Whoever has dropped the endpoint does not want the application back.
+            if let Ok(driver) = driver {
+                let _ = give_back.send(driver.run().await);
+            }
+        };
+        // It has no name of its own, so that Linux shows it under that of the thread that starts it.
+        std::thread::Builder::new().spawn(move || runtime.block_on(drive))?;
+        let ended = |_| std::io::Error::other("the thread of the driver has ended");
+        Ok((Carrier::Thread(app), started.await.map_err(ended)??))
+    }
+
+    /// Waits until the driver has ended, and gives the application back if it did not panic.
+    pub(super) async fn join(self) -> Option<A> {
+        match self {
+            Carrier::Task(mut task) => task.join_next().await?.ok(),
+            Carrier::Thread(app) => app.await.ok(),
+        }
+    }
+}
