@@ -2,8 +2,8 @@
 //! [`Application`](crate::application::Application) on tokio.
 //!
 //! Everything in this crate that touches the operating system is here, and no protocol logic is (design §2): the
-//! control plane on QUIC, the data plane's socket, one driver task per process that carries messages, datagrams and
-//! times to the node and back, and [`Endpoint`], which puts them together.
+//! control plane on QUIC, the data plane's socket, one driver per process that carries messages, datagrams and times to
+//! the node and back, on a thread of its own, and [`Endpoint`], which puts them together.
 //!
 //! ```no_run
 //! # use std::sync::Arc;

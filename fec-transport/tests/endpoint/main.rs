@@ -132,6 +132,49 @@ async fn dropped_endpoints_leave_no_tasks_behind() {
     timeout(PATIENCE, ended).await.expect("all tasks end");
 }
 
+/// Where others than its own thread could wait for its sockets, an endpoint has a thread of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endpoint_on_its_own_thread_ends_when_it_is_shut_down_and_when_it_is_dropped() {
+    let scene = Scene::line();
+    let (mut relay, _server) = (scene.start("relay").await, scene.start("server").await);
+    let mut client = scene.start("client").await;
+    client.ask(scene.member("server"), message(10)).await;
+    client.expect_answer(&message(10)).await;
+    let metrics = tokio::runtime::Handle::current().metrics();
+    assert_eq!(metrics.num_alive_tasks(), 0, "none of its tasks is one of the caller's");
+    let parrot = timeout(PATIENCE, client.endpoint.shutdown()).await.expect("in time").expect("no panic");
+    assert!(parrot.is_idle());
+    drop(relay.endpoint);
+    while timeout(PATIENCE, relay.outcomes.recv()).await.expect("it ends in time").is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_panics_ends_its_endpoint_alone() {
+    let scene = Scene::line();
+    let (_relay, _server) = (scene.start("relay").await, scene.start("server").await);
+    let client = scene.start_for("client", Config::default(), |outcome| panic!("{outcome:?}")).await;
+    let ask = parrot::Ask { whom: scene.member("server"), message: message(10) };
+    client.handle().command(ask).await.expect("it lives");
+    while client.handle().inspect(|_, _| ()).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.shutdown().await.map(drop), Err(EndpointEnded));
+}
+
+#[test]
+fn an_endpoint_needs_no_runtime() {
+    let scene = Scene::line();
+    let mut start = std::pin::pin!(scene.start("relay"));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let relay = loop {
+        match start.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(relay) => break relay,
+            std::task::Poll::Pending => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(relay.endpoint.addresses().control, scene.address_of("relay"));
+}
+
 async fn start_error(overlay: &str, identity: Identity) -> EndpointError {
     let overlay = Arc::new(Overlay::parse(overlay).expect("a right overlay"));
     let config = EndpointConfig::new(overlay, identity);

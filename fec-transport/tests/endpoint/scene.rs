@@ -30,7 +30,7 @@ pub(crate) struct Scene {
 /// A process of a member, and what its application tells.
 pub(crate) struct Process {
     pub(crate) endpoint: Endpoint<Parrot>,
-    outcomes: mpsc::UnboundedReceiver<Outcome>,
+    pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
 }
 
 impl Scene {
@@ -73,6 +73,18 @@ impl Scene {
     }
 
     pub(crate) async fn start_with(&self, name: &str, config: Config) -> Process {
+        let (tell, outcomes) = mpsc::unbounded_channel();
+        let host = move |outcome| drop(tell.send(outcome));
+        Process { endpoint: self.start_for(name, config, host).await, outcomes }
+    }
+
+    /// The same, for a `host` that is told its outcomes.
+    pub(crate) async fn start_for(
+        &self,
+        name: &str,
+        config: Config,
+        host: impl FnMut(Outcome) + Send + 'static,
+    ) -> Endpoint<Parrot> {
         let share = |socket: &UdpSocket| socket.try_clone().expect("a second handle");
         let share = |own: &Sockets| Sockets { control: share(&own.control), data: share(&own.data) };
         let sockets = self.bound.get(name).map(share);
@@ -81,10 +93,7 @@ impl Scene {
             config,
             ..EndpointConfig::new(Arc::clone(&self.overlay), identity(name))
         };
-        let (tell, outcomes) = mpsc::unbounded_channel();
-        let host = move |outcome| drop(tell.send(outcome));
-        let endpoint = Endpoint::start(config, Parrot::default(), host).await.expect("an endpoint");
-        Process { endpoint, outcomes }
+        Endpoint::start(config, Parrot::default(), host).await.expect("an endpoint")
     }
 
     /// Where the member of that name is dialled on the control plane.
