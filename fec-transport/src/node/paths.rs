@@ -175,10 +175,13 @@ impl Node {
         self.share_by_plan(id);
     }
 
-    /// Tells a session which share of the flow each of its paths has in the latest plan.
+    /// Tells a session which share of the flow each of its paths has in the latest plan, if it does not know. (Whatever
+    /// is told makes it look anew at all that it has to do, and there may be a thousand idle sessions.)
     fn share_by_plan(&mut self, id: SessionId) {
         let shares: Vec<(PathId, f64)> = self.dialler.shares(id).collect();
-        self.with_session(id, |session| session.paths_mut().share_by_plan(&shares));
+        if self.sessions.get(id).is_some_and(|session| !session.paths().are_shared_by(&shares)) {
+            self.with_session(id, |session| session.paths_mut().share_by_plan(&shares));
+        }
     }
 
     // --- circuits that we set up -------------------------------------------------------------------------------

@@ -124,6 +124,12 @@ impl Paths {
         self.get_mut(id).filter(|path| path.is_live()).map(Path::retire).is_some()
     }
 
+    /// Whether paths have the shares of the flow that the present plan has for them.
+    pub(crate) fn are_shared_by(&self, shares: &[(PathId, f64)]) -> bool {
+        let has = |(id, share): &(PathId, f64)| self.get(*id).is_none_or(|path| path.planned_share() == *share);
+        shares.iter().all(has)
+    }
+
     /// Gives paths the shares of the flow that the present plan has for them.
     pub(crate) fn share_by_plan(&mut self, shares: &[(PathId, f64)]) {
         for (id, share) in shares {
