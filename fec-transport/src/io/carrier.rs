@@ -41,21 +41,14 @@ impl<A: Application + Send + 'static> Carrier<A> {
             task.spawn(driver.run());
             return Ok((Carrier::Task(task), addresses));
         }
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         let (tell, started) = oneshot::channel();
         let (give_back, app) = oneshot::channel();
-        let drive = async move {
-            let driver = match make().and_then(|driver| Ok((driver.local_addresses()?, driver))) {
-                Ok((addresses, driver)) => tell.send(Ok(addresses)).map(|()| driver),
-                Err(error) => return drop(tell.send(Err(error))),
-            };
-            // Whoever has dropped the endpoint does not want the application back.
-            if let Ok(driver) = driver {
-                let _ = give_back.send(driver.run().await);
-            }
+        let thread = move || match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(drive(make, tell, give_back)),
+            Err(error) => drop(tell.send(Err(error.into()))),
         };
         // It has no name of its own, so that Linux shows it under that of the thread that starts it.
-        std::thread::Builder::new().spawn(move || runtime.block_on(drive))?;
+        std::thread::Builder::new().spawn(thread)?;
         let ended = |_| std::io::Error::other("the thread of the driver has ended");
         Ok((Carrier::Thread(app), started.await.map_err(ended)??))
     }
@@ -66,5 +59,21 @@ impl<A: Application + Send + 'static> Carrier<A> {
             Carrier::Task(mut task) => task.join_next().await?.ok(),
             Carrier::Thread(app) => app.await.ok(),
         }
+    }
+}
+
+/// Makes a driver, tells where its sockets are bound, runs it, and gives the application back.
+async fn drive<A: Application, H: FnMut(A::Outcome)>(
+    make: impl FnOnce() -> Result<Driver<A, H>, EndpointError>,
+    tell: oneshot::Sender<Result<Addresses, EndpointError>>,
+    give_back: oneshot::Sender<A>,
+) {
+    let driver = match make().and_then(|driver| Ok((driver.local_addresses()?, driver))) {
+        Ok((addresses, driver)) => tell.send(Ok(addresses)).map(|()| driver),
+        Err(error) => return drop(tell.send(Err(error))),
+    };
+    // Whoever has dropped the endpoint wants neither to hear of it nor to have the application back.
+    if let Ok(driver) = driver {
+        let _ = give_back.send(driver.run().await);
     }
 }
