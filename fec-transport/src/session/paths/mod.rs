@@ -126,7 +126,8 @@ impl Paths {
 
     /// Whether paths have the shares of the flow that the present plan has for them.
     pub(crate) fn are_shared_by(&self, shares: &[(PathId, f64)]) -> bool {
-        let has = |(id, share): &(PathId, f64)| self.get(*id).is_none_or(|path| path.planned_share() == *share);
+        let has =
+            |(id, share): &(PathId, f64)| self.get(*id).is_none_or(|path| path.planned_share() == *share);
         shares.iter().all(has)
     }
 
