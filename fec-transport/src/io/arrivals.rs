@@ -107,7 +107,6 @@ impl Arrivals {
             }
             give(&mut datagrams[kept..]);
         }
-        self.filled = 0;
         BUFFERS.set(std::mem::take(&mut self.buffers));
     }
 

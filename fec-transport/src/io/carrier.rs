@@ -1,9 +1,10 @@
 //! Where the driver of an endpoint runs.
 //!
 //! While one thread of a runtime works, another one waits for the sockets, if the runtime has several. Each datagram
-//! that comes then wakes that thread, although the driver is awake already and looks at its sockets soon: with a hundred
-//! busy sessions, whose reports come one by one, that took a fourth of two processors. So the driver has a thread and a
-//! runtime of its own, where nobody waits while it works, unless the caller's runtime has a single thread anyway.
+//! that comes then wakes that thread, although the driver is awake already and looks at its sockets soon. With a
+//! hundred busy sessions, whose reports come one by one, that took a fourth of two processors. So the driver has a
+//! thread and a runtime of its own, where nobody waits while it works, unless the caller's runtime has a single thread
+//! anyway.
 
 use std::collections::BTreeMap;
 
@@ -28,16 +29,15 @@ pub(super) enum Carrier<A> {
 pub(super) type Addresses = (Reach, BTreeMap<Uplink, Reach>);
 
 impl<A: Application + Send + 'static> Carrier<A> {
-    /// Makes a driver and runs it.
+    /// Makes a driver, says where its sockets are bound, and runs it.
     ///
     /// # Errors
     /// Those of `make`, and those of the operating system if it gives no thread.
     pub(super) async fn start<H: FnMut(A::Outcome) + Send + 'static>(
-        make: impl FnOnce() -> Result<Driver<A, H>, EndpointError> + Send + 'static,
+        make: impl FnOnce() -> Result<(Driver<A, H>, Addresses), EndpointError> + Send + 'static,
     ) -> Result<(Carrier<A>, Addresses), EndpointError> {
         if Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::CurrentThread) {
-            let driver = make()?;
-            let (addresses, mut task) = (driver.local_addresses()?, JoinSet::new());
+            let ((driver, addresses), mut task) = (make()?, JoinSet::new());
             task.spawn(driver.run());
             return Ok((Carrier::Task(task), addresses));
         }
@@ -64,12 +64,12 @@ impl<A: Application + Send + 'static> Carrier<A> {
 
 /// Makes a driver, tells where its sockets are bound, runs it, and gives the application back.
 async fn drive<A: Application, H: FnMut(A::Outcome)>(
-    make: impl FnOnce() -> Result<Driver<A, H>, EndpointError>,
+    make: impl FnOnce() -> Result<(Driver<A, H>, Addresses), EndpointError>,
     tell: oneshot::Sender<Result<Addresses, EndpointError>>,
     give_back: oneshot::Sender<A>,
 ) {
-    let driver = match make().and_then(|driver| Ok((driver.local_addresses()?, driver))) {
-        Ok((addresses, driver)) => tell.send(Ok(addresses)).map(|()| driver),
+    let driver = match make() {
+        Ok((driver, addresses)) => tell.send(Ok(addresses)).map(|()| driver),
         Err(error) => return drop(tell.send(Err(error))),
     };
     // Whoever has dropped the endpoint wants neither to hear of it nor to have the application back.

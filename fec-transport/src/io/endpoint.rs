@@ -151,7 +151,11 @@ impl<A: Application + Send + 'static> Endpoint<A> {
         let own = Peer { member, instance: InstanceId(u64::from_be_bytes(random()?)) };
         let (requests, waiting) = mpsc::channel(MAX_WAITING_REQUESTS);
         let (stop, stopped) = oneshot::channel();
-        let make = move || Driver::new(config, own, app, host, waiting, stopped);
+        let make = move || {
+            let driver = Driver::new(config, own, app, host, waiting, stopped)?;
+            let addresses = driver.local_addresses()?;
+            Ok((driver, addresses))
+        };
         let (driver, (addresses, uplinks)) = Carrier::start(make).await?;
         Ok(Endpoint { handle: Handle { requests }, stop, driver, own, addresses, uplinks })
     }

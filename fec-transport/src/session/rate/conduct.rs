@@ -151,9 +151,9 @@ impl RateController {
         }
     }
 
-    /// How long a step of the start lasts, and how many packets it needs. It is short while nothing is lost and no queue
-    /// stands, although one would show by now. Then two reports end it, which are 10 ms apart, and may tell of a little
-    /// less than 20. A path beside others of its node may take the queue that they keep for the way.
+    /// How long a step of the start lasts, and how many packets it needs. It is short while nothing is lost and no
+    /// queue stands, although one would show by now. Then two reports end it, which are 10 ms apart, and may tell of a
+    /// little less than 20. A path beside others of its node may take the queue that they keep for the way.
     fn length_of_step(&self, feedback: &Feedback) -> (Duration, u64) {
         let (step, round_trip) = (self.meter.round(), feedback.round_trip.as_secs_f64());
         let is_clear = step.is_clear() && step.arrival_span() >= 2.0 * round_trip;
