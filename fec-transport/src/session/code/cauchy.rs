@@ -2,7 +2,7 @@
 //! in repair symbol x is 1 / (x + y). Every square part of it has an inverse, in closed form.
 
 use super::field::{inverse, logarithm, power};
-use super::kernel::{COSET, add_cosets, add_products, coset, products_by_coset};
+use super::kernel::{add_cosets, add_products, are_faster_by_coset, coset};
 
 /// Adds to each of the sums, which lie one behind the other, what the matrix gives for its repair symbol and all source
 /// symbols. The ids of repair symbols and of source symbols are all different; those of one coset should lie side by
@@ -12,9 +12,7 @@ use super::kernel::{COSET, add_cosets, add_products, coset, products_by_coset};
 /// If source symbols differ in size, or there are not as many sums of that size as repair symbols.
 pub(super) fn add_cauchy(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
     let by_coset = || repairs.chunk_by(|one, other| coset(*one) == coset(*other));
-    // Products of a transform come with more sums than those of rows, and with fewer vectors in registers: it is the
-    // faster way if it takes no more than half as many (docs/decisions/reed-solomon-kernels.md).
-    if 2 * products_by_coset(by_coset().count()) > COSET * repairs.len() {
+    if !are_faster_by_coset(repairs.len(), by_coset().count()) {
         return add_products(&cauchy(repairs, ids), sources, sums);
     }
     add_cosets(repairs, ids, sources, sums);

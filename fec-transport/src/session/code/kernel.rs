@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 
 use super::field::product;
 
-pub(super) use cosets::{COSET, coset, products as products_by_coset};
+pub(super) use cosets::coset;
 
 /// How sums of products are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +70,11 @@ pub(super) fn add_products(coefficients: &[u8], sources: &[&[u8]], sums: &mut [u
 /// If the sources differ in size, or there are not as many sums of that size as repair symbols.
 pub(super) fn add_cosets(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8]) {
     Kernel::chosen().add_cosets(repairs, ids, sources, sums);
+}
+
+/// Whether [`add_cosets`] is faster than [`add_products`] for so many repair symbols that lie in so many cosets.
+pub(super) fn are_faster_by_coset(repairs: usize, cosets: usize) -> bool {
+    Kernel::chosen().are_faster_by_coset(repairs, cosets)
 }
 
 /// Keeps kernels that are faster than the one of that name from being chosen, if none has been used yet; a name that no
@@ -115,7 +120,11 @@ impl Kernel {
     fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512Gfni => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("gfni"),
+            Kernel::Avx512Gfni => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("gfni")
+            }
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2Gfni => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni"),
             #[cfg(target_arch = "x86_64")]
@@ -146,6 +155,18 @@ impl Kernel {
         let groups = cosets::groups(ids, sources, &zeros);
         let mut sums = cosets::by_coset(repairs, size, sums);
         cosets::tasks(&groups, &mut sums, size).for_each(|task| self.run(task));
+    }
+
+    /// Products of a transform come with more sums than those of rows, and its vectors fill the 32 registers of AVX-512;
+    /// where there are 16, some of them wait in memory. So it is the faster way if it takes at most five eighths as many
+    /// products with AVX-512, and half as many with the others (docs/decisions/reed-solomon-kernels.md).
+    fn are_faster_by_coset(self, repairs: usize, cosets: usize) -> bool {
+        let eighths = match self {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512Gfni => 5,
+            _ => 4,
+        };
+        8 * cosets::products(cosets) <= eighths * cosets::COSET * repairs
     }
 
     /// Whether the processor has the kernel was checked when it was chosen.
@@ -211,6 +232,24 @@ trait Vector: Copy {
     /// # Safety
     /// `BYTES` bytes can be written.
     unsafe fn store(self, to: *mut u8);
+    /// The vector whose first bytes are the `left` ones at `from`, and the others zero.
+    ///
+    /// # Safety
+    /// So many bytes can be read; they are fewer than `BYTES`.
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, left: usize) -> Self {
+        // SAFETY: passed on to the caller.
+        unsafe { load_padded(from, left) }
+    }
+    /// Stores the first `left` bytes.
+    ///
+    /// # Safety
+    /// So many bytes can be written; they are fewer than `BYTES`.
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, left: usize) {
+        // SAFETY: passed on to the caller.
+        unsafe { store_padded(self, to, left) }
+    }
     unsafe fn zero() -> Self;
     unsafe fn plus(self, other: Self) -> Self;
     unsafe fn halves(self) -> Self::Halves;
@@ -224,16 +263,8 @@ trait Vector: Copy {
 /// The processor has the instructions of `V`, and a vector can be read, or `left` bytes where it is not a whole one.
 #[inline(always)]
 unsafe fn load<V: Vector, const WHOLE: bool>(from: *const u8, left: usize) -> V {
-    // SAFETY: `padded` is as long as the widest vector; for `from` it is passed on to the caller.
-    unsafe {
-        if WHOLE {
-            return V::load(from);
-        }
-        const { assert!(V::BYTES <= WIDEST) };
-        let mut padded = [0; WIDEST];
-        std::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), left.min(V::BYTES));
-        V::load(padded.as_ptr())
-    }
+    // SAFETY: passed on to the caller.
+    unsafe { if WHOLE { V::load(from) } else { V::load_part(from, left) } }
 }
 
 /// Stores a vector, or as many of its bytes as are left.
@@ -242,13 +273,33 @@ unsafe fn load<V: Vector, const WHOLE: bool>(from: *const u8, left: usize) -> V 
 /// The processor has the instructions of `V`, and a vector can be written, or `left` bytes where it is not a whole one.
 #[inline(always)]
 unsafe fn store<V: Vector, const WHOLE: bool>(vector: V, to: *mut u8, left: usize) {
-    // SAFETY: as for `load`.
+    // SAFETY: passed on to the caller.
+    unsafe { if WHOLE { vector.store(to) } else { vector.store_part(to, left) } }
+}
+
+/// [`Vector::load_part`] for any number of bytes and any processor, by way of memory.
+///
+/// # Safety
+/// The processor has the instructions of `V`, and `left` bytes can be read, fewer than a vector has.
+unsafe fn load_padded<V: Vector>(from: *const u8, left: usize) -> V {
+    const { assert!(V::BYTES <= WIDEST) };
+    let mut padded = [0; WIDEST];
+    // SAFETY: `padded` is as long as the widest vector; for `from` it is passed on to the caller.
     unsafe {
-        if WHOLE {
-            return vector.store(to);
-        }
-        const { assert!(V::BYTES <= WIDEST) };
-        let mut padded = [0; WIDEST];
+        std::ptr::copy_nonoverlapping(from, padded.as_mut_ptr(), left.min(V::BYTES));
+        V::load(padded.as_ptr())
+    }
+}
+
+/// [`Vector::store_part`] for any number of bytes and any processor, by way of memory.
+///
+/// # Safety
+/// The processor has the instructions of `V`, and `left` bytes can be written, fewer than a vector has.
+unsafe fn store_padded<V: Vector>(vector: V, to: *mut u8, left: usize) {
+    const { assert!(V::BYTES <= WIDEST) };
+    let mut padded = [0; WIDEST];
+    // SAFETY: as for `load_padded`.
+    unsafe {
         vector.store(padded.as_mut_ptr());
         std::ptr::copy_nonoverlapping(padded.as_ptr(), to, left.min(V::BYTES));
     }

@@ -21,7 +21,7 @@ use super::{Task, Vector, load, product, store};
 use crate::session::code::field::inverse;
 
 /// Encoding ids of a coset.
-pub(in crate::session::code) const COSET: usize = 1 << LEVELS;
+pub(super) const COSET: usize = 1 << LEVELS;
 /// Each level of a transform halves the polynomials.
 const LEVELS: usize = 3;
 /// Cosets of ids.
@@ -36,7 +36,7 @@ pub(in crate::session::code) fn coset(id: u8) -> u8 {
 }
 
 /// How many products rows in so many cosets take for the sources of one coset.
-pub(in crate::session::code) fn products(cosets: usize) -> usize {
+pub(super) fn products(cosets: usize) -> usize {
     LEVELS * COSET / 2 * cosets.div_ceil(PASS) + COSET * cosets
 }
 

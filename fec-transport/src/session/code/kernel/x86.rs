@@ -2,12 +2,12 @@
 
 use std::arch::x86_64::*;
 
-use super::{HIGH, LOW, Task, Vector};
+use super::{HIGH, LOW, Task, Vector, load_padded, store_padded};
 use crate::session::code::field::product;
 
 /// # Safety
-/// The processor has AVX-512 and GFNI.
-#[target_feature(enable = "avx512f,gfni")]
+/// The processor has AVX-512, with its instructions for bytes, and GFNI.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
 pub(super) unsafe fn avx512_gfni(task: impl Task) {
     // SAFETY: passed on to the caller.
     unsafe { task.run::<Matrix512>() }
@@ -78,6 +78,16 @@ impl Vector for Matrix512 {
     }
 
     #[inline(always)]
+    unsafe fn load_part(from: *const u8, left: usize) -> Self {
+        Matrix512(unsafe { _mm512_maskz_loadu_epi8(first_of_64(left), from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, left: usize) {
+        unsafe { _mm512_mask_storeu_epi8(to.cast(), first_of_64(left), self.0) }
+    }
+
+    #[inline(always)]
     unsafe fn zero() -> Self {
         Matrix512(unsafe { _mm512_setzero_si512() })
     }
@@ -103,6 +113,23 @@ impl Vector for Matrix512 {
     }
 }
 
+/// A mask of the first bytes of 64.
+#[inline(always)]
+fn first_of_64(bytes: usize) -> __mmask64 {
+    debug_assert!(bytes < 64);
+    (1 << bytes) - 1
+}
+
+/// Masks of the first of four groups of eight bytes.
+static FIRST_GROUPS: [[i64; 4]; 4] = [[0, 0, 0, 0], [-1, 0, 0, 0], [-1, -1, 0, 0], [-1, -1, -1, 0]];
+
+/// A mask of the first bytes of 32, if they are whole groups of eight, as the last ones of a full symbol are.
+#[inline(always)]
+fn first_of_32(bytes: usize) -> Option<__m256i> {
+    let mask = FIRST_GROUPS.get(bytes / 8).filter(|_| bytes.is_multiple_of(8))?;
+    Some(unsafe { _mm256_loadu_si256(mask.as_ptr().cast()) })
+}
+
 #[derive(Clone, Copy)]
 struct Matrix256(__m256i);
 
@@ -119,6 +146,22 @@ impl Vector for Matrix256 {
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, left: usize) -> Self {
+        match first_of_32(left) {
+            Some(mask) => Matrix256(unsafe { _mm256_maskload_epi64(from.cast(), mask) }),
+            None => unsafe { load_padded(from, left) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, left: usize) {
+        match first_of_32(left) {
+            Some(mask) => unsafe { _mm256_maskstore_epi64(to.cast(), mask, self.0) },
+            None => unsafe { store_padded(self, to, left) },
+        }
     }
 
     #[inline(always)]
@@ -163,6 +206,22 @@ impl Vector for Shuffle256 {
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, left: usize) -> Self {
+        match first_of_32(left) {
+            Some(mask) => Shuffle256(unsafe { _mm256_maskload_epi64(from.cast(), mask) }),
+            None => unsafe { load_padded(from, left) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, left: usize) {
+        match first_of_32(left) {
+            Some(mask) => unsafe { _mm256_maskstore_epi64(to.cast(), mask, self.0) },
+            None => unsafe { store_padded(self, to, left) },
+        }
     }
 
     #[inline(always)]
@@ -218,6 +277,22 @@ impl Vector for Shuffle128 {
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm_storeu_si128(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const u8, left: usize) -> Self {
+        match left {
+            8 => Shuffle128(unsafe { _mm_loadl_epi64(from.cast()) }),
+            _ => unsafe { load_padded(from, left) },
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut u8, left: usize) {
+        match left {
+            8 => unsafe { _mm_storel_epi64(to.cast(), self.0) },
+            _ => unsafe { store_padded(self, to, left) },
+        }
     }
 
     #[inline(always)]
