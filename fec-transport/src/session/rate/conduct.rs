@@ -336,7 +336,7 @@ impl RateController {
             return;
         }
         let is_short = self.meter.floor().above(self.drain.lowest()) < self.restful_queue();
-        if self.rivals.note_response(drained, is_short) && matches!(self.mode, Mode::Cruise) {
+        if self.rivals.note_response(now, drained, is_short) && matches!(self.mode, Mode::Cruise) {
             self.rivals = Rivals::default();
             let (rate, own_loss) = (self.mean_rate(), self.meter.watch().own_loss());
             let round_trip = feedback.round_trip.as_secs_f64();
