@@ -157,7 +157,7 @@ impl Kernel {
         cosets::tasks(&groups, &mut sums, size).for_each(|task| self.run(task));
     }
 
-    /// Products of a transform come with more sums than those of rows, and its vectors fill the 32 registers of AVX-512;
+    /// Products of a transform come with more sums than those of rows. Its vectors fill the 32 registers of AVX-512, and
     /// where there are 16, some of them wait in memory. So it is the faster way if it takes at most five eighths as many
     /// products with AVX-512, and half as many with the others (docs/decisions/reed-solomon-kernels.md).
     fn are_faster_by_coset(self, repairs: usize, cosets: usize) -> bool {
