@@ -102,4 +102,4 @@ pub use session::{
 };
 pub use time::Time;
 pub use transmit::{Ecn, Transmit};
-pub use wire::SYMBOL_OVERHEAD;
+pub use wire::{SYMBOL_OVERHEAD, payload_share};

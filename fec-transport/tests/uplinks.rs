@@ -62,10 +62,14 @@ fn delivered(world: &World<Transfer>, name: &str) -> u64 {
     counters(world, name).delivered_bytes
 }
 
-/// The bytes that the three links can deliver in so many seconds: 1,408 of the 1,496 bytes of a packet with its headers
-/// are a symbol's, and a share of the packets is lost.
+/// The part of a full packet that is a symbol.
+fn payload() -> f64 {
+    fec_transport::payload_share(Config::default().coding.symbol_size)
+}
+
+/// The bytes that the three links can deliver in so many seconds, if a share of the packets is lost.
 fn limit(seconds: f64) -> f64 {
-    3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * 1_408.0 / 1_496.0 * (1.0 - LOSS) * seconds
+    3.0 * RATE_MBIT as f64 * 1e6 / 8.0 * payload() * (1.0 - LOSS) * seconds
 }
 
 #[test]
@@ -264,7 +268,7 @@ fn found_after(mut world: World<Transfer>, phase: Duration) -> Duration {
     let speaks = |world: &World<Transfer>| sent_over_first(world, client) > before[0];
     assert!(world.run_until(5 * SECOND, speaks), "the client sends nothing");
     let first = world.now();
-    // A challenge has 52 bytes with its headers, a probe 89, a packet with a symbol 1,496.
+    // A challenge has 52 bytes with its headers, a probe 89, a packet with a symbol 1,500.
     let mut sent = before[1];
     let has_data = |world: &World<Transfer>| {
         let more = sent_over_first(world, server);
@@ -426,12 +430,11 @@ fn a_fast_link_dies_for_twenty_seconds_and_is_used_within_one_when_it_is_back() 
     };
     // In the first second each path looks for its rate.
     assert!(queues[1..].iter().all(|queue| *queue < 15.0), "a queue of 15 ms: {queues:.1?}");
-    let payload = 1_408.0 / 1_496.0;
-    assert!(mean(5..20) > 0.9 * 380.0 * payload, "both links carry {} Mbit/s", mean(5..20));
-    assert!(mean(22..40) > 0.9 * 80.0 * payload, "the second link carries {} Mbit/s", mean(22..40));
+    assert!(mean(5..20) > 0.9 * 380.0 * payload(), "both links carry {} Mbit/s", mean(5..20));
+    assert!(mean(22..40) > 0.9 * 80.0 * payload(), "the second link carries {} Mbit/s", mean(22..40));
     // From one second after its return on.
-    let back = mean(41..45) - 80.0 * payload;
-    assert!(back > 0.9 * 300.0 * payload, "the link that came back carries {back} Mbit/s");
+    let back = mean(41..45) - 80.0 * payload();
+    assert!(back > 0.9 * 300.0 * payload(), "the link that came back carries {back} Mbit/s");
 }
 
 /// Goodput of a minute and bytes sent for each byte that arrived, while one of two links flaps.
@@ -461,7 +464,7 @@ fn flapping(period: Option<Duration>, seed: u64) -> (f64, f64) {
 
 #[test]
 fn a_link_that_flaps_takes_nothing_from_the_other_one() {
-    let others = 40.0 * 1_408.0 / 1_496.0;
+    let others = 40.0 * payload();
     let (_, undisturbed) = flapping(None, 6);
     // Each death takes along what leaves until it is noticed, 100 ms of the link's rate at most, and what its queue
     // held. Where more of a block was lost than there were repair symbols left, the whole block was once sent again: at
@@ -488,7 +491,7 @@ fn links_that_differ_widely_are_never_slower_than_the_best_alone() {
         world.command(client, Send { to: server, length: 1_000 * MIB });
         let by_second = rates(&mut world, SECOND, 20);
         let mean = by_second[5..].iter().sum::<f64>() / 15.0;
-        let alone = 100.0 * 1_408.0 / 1_496.0;
+        let alone = 100.0 * payload();
         println!(
             "{rates_mbit:?} Mbit/s, {round_trips:?} ms: {mean:.1} Mbit/s, the best alone {alone:.1}: {by_second:.0?}"
         );

@@ -27,6 +27,11 @@ pub(crate) const IP_UDP_HEADERS: usize = 28;
 /// says which symbol it is, and what sealing adds.
 pub const SYMBOL_OVERHEAD: usize = hop::HOP_HEADER + packet::RECEIPT + symbol::SYMBOL_HEADER + hop::AEAD_TAG;
 
+/// The part of a full packet with symbols of `symbol_size` bytes that is payload; headers of IPv4 and UDP count.
+pub fn payload_share(symbol_size: usize) -> f64 {
+    symbol_size as f64 / (symbol_size + SYMBOL_OVERHEAD + IP_UDP_HEADERS) as f64
+}
+
 /// Type bytes of the control plane.
 pub(crate) mod control_type {
     pub(crate) const SET_UP: u8 = 1;

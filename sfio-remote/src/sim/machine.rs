@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fec_transport::Config;
 use fec_transport::sim::{LinkSpec, Scene};
 
 use super::Dice;
 
-/// The part of a full packet that is payload: 1,408 of 1,496 bytes, headers of IP and UDP counted.
-pub const PAYLOAD_SHARE: f64 = 1_408.0 / 1_496.0;
+/// The part of a full packet that is payload, headers of IP and UDP counted.
+pub fn payload_share() -> f64 {
+    fec_transport::payload_share(Config::default().coding.symbol_size)
+}
 
 /// Nodes, each with a compute process `c0`, `c1`, … and an I/O process `io0`, `io1`, …, behind switches.
 ///
@@ -137,7 +140,7 @@ impl Machine {
             way.windows(2).for_each(|pair| load((2, pair[0], pair[1]), rates[1]));
         }
         let longest = loads.into_values().fold(0.0, f64::max);
-        if longest == 0.0 { 0.0 } else { flows.len() as f64 / longest * PAYLOAD_SHARE }
+        if longest == 0.0 { 0.0 } else { flows.len() as f64 / longest * payload_share() }
     }
 
     /// Which nodes compute and which serve.
@@ -216,7 +219,7 @@ mod tests {
 
     fn halves(machine: &Machine, nodes: usize) -> f64 {
         let (computing, serving) = machine.place(Traffic::Halves, nodes / 2, nodes / 2, &mut Dice::new(1));
-        let port = machine.port.a_to_b.rate.bits_per_second() as f64 / 8.0 * PAYLOAD_SHARE;
+        let port = machine.port.a_to_b.rate.bits_per_second() as f64 / 8.0 * payload_share();
         machine.limit(&Traffic::Halves.flows(&computing, &serving)) / port
     }
 

@@ -16,11 +16,14 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use super::competitor::SOCKET_BUFFER;
 
-/// The bytes of user data, of the headers before them, and of what sealing adds: a full packet of ours.
+/// The bytes of a full packet of ours: what stays open, of which the seal covers the first ones, what is sealed before
+/// the user data, these, and what sealing adds.
+const OPEN: usize = 24;
+const COVERED: usize = 8;
+const HEADER: usize = 24;
 const DATA: usize = 1_408;
-const HEADER: usize = 44;
 const TAG: usize = 16;
-const PACKET: usize = HEADER + DATA + TAG;
+const PACKET: usize = OPEN + HEADER + DATA + TAG;
 /// Packets of a run.
 const RUN: usize = 44;
 /// Where user data comes from and goes to, longer than any cache next to a core.
@@ -38,10 +41,11 @@ pub(crate) fn send(to: SocketAddr) -> Result<()> {
         let index = number as usize % RUN;
         let packet = &mut run[index * PACKET..][..PACKET];
         packet[..8].copy_from_slice(&number.to_be_bytes());
-        packet[HEADER..][..DATA].copy_from_slice(data);
-        let (header, body) = packet[..HEADER + DATA].split_at_mut(HEADER);
-        let tag = key.seal_in_place_separate_tag(nonce(number), Aad::from(header), body);
-        packet[HEADER + DATA..].copy_from_slice(tag.map_err(|_| anyhow!("sealing"))?.as_ref());
+        let (open, sealed) = packet.split_at_mut(OPEN);
+        let (body, tag) = sealed.split_at_mut(HEADER + DATA);
+        body[HEADER..].copy_from_slice(data);
+        let seal = key.seal_in_place_separate_tag(nonce(number), Aad::from(&open[..COVERED]), body);
+        tag.copy_from_slice(seal.map_err(|_| anyhow!("sealing"))?.as_ref());
         if index + 1 == RUN {
             let contents = &run[..];
             let transmit =
@@ -67,10 +71,10 @@ pub(crate) fn receive(at: SocketAddr, received: &Arc<AtomicU64>) -> Result<()> {
         for (buffer, meta) in buffers.chunks_exact_mut(RECEIVE_BUFFER).zip(&metas[..filled]) {
             for packet in buffer[..meta.len].chunks_exact_mut(meta.stride.max(PACKET)) {
                 let number = u64::from_be_bytes(packet[..8].try_into()?);
-                let (header, sealed) = packet.split_at_mut(HEADER);
-                let data = key.open_in_place(nonce(number), Aad::from(header), sealed);
-                let data = data.map_err(|_| anyhow!("packet {number} is damaged"))?;
-                sink[written..][..DATA].copy_from_slice(data);
+                let (open, sealed) = packet.split_at_mut(OPEN);
+                let body = key.open_in_place(nonce(number), Aad::from(&open[..COVERED]), sealed);
+                let body = body.map_err(|_| anyhow!("packet {number} is damaged"))?;
+                sink[written..][..DATA].copy_from_slice(&body[HEADER..]);
                 written = (written + DATA) % MEMORY;
                 received.fetch_add(DATA as u64, Ordering::Relaxed);
             }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::ledger::Ledger;
 use super::limit::{Hop, Paths, largest_equal_rate};
 use super::load::Load;
-use fec_transport::SYMBOL_OVERHEAD;
 use fec_transport::Time;
 use fec_transport::overlay::{LinkId, MemberId};
 use fec_transport::plan::PlannedRoute;
@@ -132,11 +131,10 @@ impl Sampler {
             simulator.ends(*link).map(direction)
         };
         let directions: Vec<Direction> = world.simulator_links().iter().flat_map(both_ways).collect();
-        let headers = SYMBOL_OVERHEAD + netsim::IPV4_UDP_HEADER_BYTES as usize;
         let mut sampler = Sampler {
             directions,
             plans: Vec::new(),
-            payload_share: symbol_size as f64 / (symbol_size + headers) as f64,
+            payload_share: fec_transport::payload_share(symbol_size),
             window: ledger.window,
             ticks_in_window: 0,
             ticks_in_stride: 0,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use fec_transport::{Config, payload_share};
 use netsim::emulator::{EmulatedLink, Emulator, Endpoint};
 use netsim::{LinkModel, Probability, Rate};
 use serde_json::{Map, Value, json};
@@ -24,7 +25,7 @@ const RATE_MBIT: u64 = 100;
 /// BBR and with CUBIC, all through netsim's emulator.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: fec-testbed wan --loss 0,0.02 --seconds 8\n\nThe limit is rate × (1 − loss) × 1408/1496 over the paths."
+    after_help = "Example: fec-testbed wan --loss 0,0.02 --seconds 8\n\nThe limit is rate × (1 − loss) × 1408/1500 over the paths."
 )]
 pub(crate) struct Arguments {
     /// The loss of every path in the direction of the data, shares.
@@ -106,7 +107,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 fn cells(transport: Transport, loss: f64, goodput: f64, first: f64, cores: f64) -> Map<String, Value> {
-    let limit = RATE_MBIT as f64 * 1e6 * transport.paths() as f64 * (1.0 - loss) * 1408.0 / 1496.0;
+    let limit = RATE_MBIT as f64
+        * 1e6
+        * transport.paths() as f64
+        * (1.0 - loss)
+        * payload_share(Config::default().coding.symbol_size);
     object(json!({
         "loss": loss,
         "transport": transport.name(),

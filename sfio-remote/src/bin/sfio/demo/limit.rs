@@ -2,11 +2,9 @@
 
 use good_lp::{Expression, ProblemVariables, Solution as _, SolverModel as _, Variable, microlp, variable};
 
-use super::scene::Scene;
+use sfio_remote::sim::payload_share;
 
-/// Bytes of a full symbol, and of all headers around it: IP, UDP, hop, block, AEAD tag.
-const SYMBOL: f64 = 1_408.0;
-const HEADERS: f64 = 28.0 + 24.0 + 4.0 + 20.0 + 16.0;
+use super::scene::Scene;
 
 /// Application bit/s from the client to all I/O nodes together when each gets the same rate; `None` if one of them is
 /// out of reach.
@@ -41,7 +39,7 @@ pub(super) fn limit_bps(scene: &Scene) -> Option<f64> {
     }
     let equal_rate = model.solve().ok()?.value(rate);
     let all = equal_rate * 1e6 * scene.io_nodes.len() as f64;
-    (all > 1.0).then_some(all * SYMBOL / (SYMBOL + HEADERS))
+    (all > 1.0).then_some(all * payload_share())
 }
 
 /// What reaches a member, losses subtracted.
