@@ -9,7 +9,7 @@ use fec_transport::sim::{LinkSpec, Scene};
 use super::Dice;
 
 /// The part of a full packet that is payload, headers of IP and UDP counted.
-pub fn payload_share() -> f64 {
+fn payload_share() -> f64 {
     fec_transport::payload_share(Config::default().coding.symbol_size)
 }
 

@@ -18,7 +18,7 @@ pub use cluster::{Cluster, ClusterConfig, Disk, Host, Ranks};
 pub use codecs::{CodecModel, Speed};
 pub use dice::Dice;
 pub use hosted::Hosted;
-pub use machine::{Machine, Traffic, payload_share};
+pub use machine::{Machine, Traffic};
 pub use models::{DiskModel, DiskPace, ProcessorModel};
 pub use network::{Network, Port, Side, Signal, identity_of};
 pub use scaling::{Job, Measured, Scaling};

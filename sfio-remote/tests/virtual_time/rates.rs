@@ -7,7 +7,6 @@ use fec_transport::sim::{LinkSpec, Scene};
 use sfio_remote::client::operations::{Read, Write};
 use sfio_remote::client::{OpenMode, Operation};
 use sfio_remote::request::{ReadList, WriteList};
-use sfio_remote::sim::payload_share;
 
 use crate::cluster::{Cluster, MS, SECOND, pattern};
 
@@ -21,7 +20,8 @@ fn shares(delay: Duration, loss: f64) -> [f64; 2] {
     let file = cluster.open("c1", "io1,a", 65_536, OpenMode::Create);
     let data = Bytes::from(pattern(100_000_000, 1));
     let length = data.len() as u64;
-    let limit = RATE_MBIT as f64 * 1e6 / 8.0 * (1.0 - loss) * payload_share();
+    let payload = fec_transport::payload_share(fec_transport::Config::default().coding.symbol_size);
+    let limit = RATE_MBIT as f64 * 1e6 / 8.0 * (1.0 - loss) * payload;
     let list = || WriteList::new([(0, data.clone())]).expect("possible");
     let write = second_rate(&mut cluster, length, || Write { file, durable: false, list: list() });
     let list = || ReadList::new([(0, length)]).expect("possible");

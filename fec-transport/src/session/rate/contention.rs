@@ -56,7 +56,8 @@ mod tests {
 
     use super::*;
 
-    /// Whether a contention opens after drains at these times, ms, with these responses, that leave a short queue.
+    /// Whether a contention opens with the last of these drains: when each is judged, in ms, its response, and whether
+    /// it leaves a short queue.
     fn opens(drains: &[(u64, f64, bool)]) -> bool {
         let mut rivals = Rivals::default();
         let note = |(ms, response, is_short): &(u64, f64, bool)| {

@@ -123,7 +123,7 @@ fn first_of_64(bytes: usize) -> __mmask64 {
 /// Masks of the first of four groups of eight bytes.
 static FIRST_GROUPS: [[i64; 4]; 4] = [[0, 0, 0, 0], [-1, 0, 0, 0], [-1, -1, 0, 0], [-1, -1, -1, 0]];
 
-/// A mask of the first bytes of 32, if they are whole groups of eight, as the last ones of a full symbol are.
+/// A mask of the first bytes of 32, if they are whole groups of eight: the symbols of a block of several are.
 #[inline(always)]
 fn first_of_32(bytes: usize) -> Option<__m256i> {
     let mask = FIRST_GROUPS.get(bytes / 8).filter(|_| bytes.is_multiple_of(8))?;

@@ -1,8 +1,7 @@
 //! What the emulated links allow: the largest equal rate to all I/O nodes at once.
 
+use fec_transport::{Config, payload_share};
 use good_lp::{Expression, ProblemVariables, Solution as _, SolverModel as _, Variable, microlp, variable};
-
-use sfio_remote::sim::payload_share;
 
 use super::scene::Scene;
 
@@ -39,7 +38,7 @@ pub(super) fn limit_bps(scene: &Scene) -> Option<f64> {
     }
     let equal_rate = model.solve().ok()?.value(rate);
     let all = equal_rate * 1e6 * scene.io_nodes.len() as f64;
-    (all > 1.0).then_some(all * payload_share())
+    (all > 1.0).then_some(all * payload_share(Config::default().coding.symbol_size))
 }
 
 /// What reaches a member, losses subtracted.
