@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use fec_transport::overlay::{MemberId, Overlay};
 use fec_transport::sim::{LinkSpec, Scene, World};
-use fec_transport::{Config, SessionStatus};
+use fec_transport::{Config, SessionStatus, payload_share};
 
 const MIB: u64 = 1 << 20;
 const RATE_MBIT: u64 = 50;
@@ -150,7 +150,7 @@ fn one_link_that_flaps_costs_a_session_nothing_but_its_share() {
         world.run_for(20 * SECOND);
         let bytes = world.application(server).received_bytes - before;
         let mbit = bytes as f64 * 8e-6 / world.now().since(from).as_secs_f64();
-        let others = 2.0 * RATE_MBIT as f64 * 0.98 * 0.98 * SYMBOL_BYTES / (SYMBOL_BYTES + 92.0);
+        let others = 2.0 * RATE_MBIT as f64 * 0.98 * 0.98 * payload_share(SYMBOL_BYTES as usize);
         println!("{period:?}: {mbit:.1} Mbit/s, the other two links carry {others:.1}");
         assert!(mbit >= 0.9 * others, "{period:?}: {mbit} Mbit/s of {others}");
         assert_eq!(world.application(client).silences, [false; 0]);

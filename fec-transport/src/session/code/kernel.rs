@@ -157,9 +157,9 @@ impl Kernel {
         cosets::tasks(&groups, &mut sums, size).for_each(|task| self.run(task));
     }
 
-    /// Products of a transform come with more sums than those of rows. Its vectors fill the 32 registers of AVX-512, and
-    /// where there are 16, some of them wait in memory. So it is the faster way if it takes at most five eighths as many
-    /// products with AVX-512, and half as many with the others (docs/decisions/reed-solomon-kernels.md).
+    /// Products of a transform come with more sums than those of rows. Its vectors fill the 32 registers of AVX-512,
+    /// and where there are 16, some of them wait in memory. So it is the faster way if it takes at most five eighths as
+    /// many products with AVX-512, and half as many with the others (docs/decisions/reed-solomon-kernels.md).
     fn are_faster_by_coset(self, repairs: usize, cosets: usize) -> bool {
         let eighths = match self {
             #[cfg(target_arch = "x86_64")]
@@ -281,6 +281,7 @@ unsafe fn store<V: Vector, const WHOLE: bool>(vector: V, to: *mut u8, left: usiz
 ///
 /// # Safety
 /// The processor has the instructions of `V`, and `left` bytes can be read, fewer than a vector has.
+#[inline(always)]
 unsafe fn load_padded<V: Vector>(from: *const u8, left: usize) -> V {
     const { assert!(V::BYTES <= WIDEST) };
     let mut padded = [0; WIDEST];
@@ -295,6 +296,7 @@ unsafe fn load_padded<V: Vector>(from: *const u8, left: usize) -> V {
 ///
 /// # Safety
 /// The processor has the instructions of `V`, and `left` bytes can be written, fewer than a vector has.
+#[inline(always)]
 unsafe fn store_padded<V: Vector>(vector: V, to: *mut u8, left: usize) {
     const { assert!(V::BYTES <= WIDEST) };
     let mut padded = [0; WIDEST];

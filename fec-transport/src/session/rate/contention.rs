@@ -73,8 +73,8 @@ mod tests {
         assert!(!opens(&undone[..5]) && opens(&undone));
     }
 
-    /// Beside CUBIC at 20 ms every second drain met a window that had just shrunk: the session never contended, and had
-    /// a quarter of the link.
+    /// Beside CUBIC, at most round trips from 17 to 20 ms, every second drain met a window that had just shrunk. The
+    /// session never contended there, and had a quarter of the link.
     #[test]
     fn drains_that_leave_a_short_queue_between_them_tell_nothing() {
         let mixed: Vec<_> = (1..=11).map(|number| (150 * number, 0.1, number % 2 == 0)).collect();

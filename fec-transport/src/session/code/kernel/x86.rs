@@ -208,20 +208,15 @@ impl Vector for Shuffle256 {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
     }
 
+    // Parts of vectors are loaded and stored as by `Matrix256`, which differs in how it multiplies.
     #[inline(always)]
     unsafe fn load_part(from: *const u8, left: usize) -> Self {
-        match first_of_32(left) {
-            Some(mask) => Shuffle256(unsafe { _mm256_maskload_epi64(from.cast(), mask) }),
-            None => unsafe { load_padded(from, left) },
-        }
+        Shuffle256(unsafe { Matrix256::load_part(from, left) }.0)
     }
 
     #[inline(always)]
     unsafe fn store_part(self, to: *mut u8, left: usize) {
-        match first_of_32(left) {
-            Some(mask) => unsafe { _mm256_maskstore_epi64(to.cast(), mask, self.0) },
-            None => unsafe { store_padded(self, to, left) },
-        }
+        unsafe { Matrix256(self.0).store_part(to, left) }
     }
 
     #[inline(always)]
