@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::NEARLY;
 use super::round::Round;
+use super::{NEARLY, overload};
 use crate::time::Time;
 
 /// The proportional gain of the queue's control, times the delay of the loop: 1/e is critically damped.
@@ -102,9 +102,13 @@ impl Climb {
         }
     }
 
-    /// Without a queue there is room for more, unless packets were dropped at this rate not long ago.
+    /// Without a queue there is room for more, unless packets were dropped at this rate not long ago, or most of them
+    /// are lost: where many have driven one another into an overload, each of them would climb on.
     fn climb(&mut self, sight: &Sight<'_>, push: f64) -> f64 {
         let now = sight.now;
+        if overload::is_too_much(&sight.round.losses()) {
+            return sight.rate;
+        }
         if !sight.is_used() {
             // The climb pauses: a path that has too little to send for a round is not to begin anew.
             let pause = Duration::from_secs_f64(sight.loop_delay);

@@ -10,6 +10,7 @@ use super::drain::{self, Drained};
 use super::mode::Mode;
 use super::round::{Round, STANDING};
 use super::start::{Start, Step};
+use super::watch::Losses;
 use super::window::Window;
 use super::{
     Feedback, LEAST_PACKETS, LONG_QUEUE, MOST_UNDER_WAY, Manoeuvre, NEARLY, RateController, SAMPLE,
@@ -212,8 +213,8 @@ impl RateController {
         if queue > self.long_queue() {
             return self.shorten_queue(now, &round);
         }
-        if let Some(loss) = self.overload.observe(now, &round) {
-            return self.yield_to_overload(now, loss);
+        if let Some(losses) = self.overload.observe(now, &round) {
+            return self.yield_to_overload(now, &losses);
         }
         // A slow path's round lasts until it has sent enough packets.
         let lasted = round.arrival_span().max(round_span(feedback).as_secs_f64());
@@ -244,10 +245,10 @@ impl RateController {
 
     /// Most of what is sent is lost: the path goes on with what arrives. It may be a disturbance that passes: this loss
     /// is expected until fewer packets are lost, so that no check takes its end for what a lower rate has brought
-    /// about, and the path climbs fast.
-    fn yield_to_overload(&mut self, now: Time, loss: f64) {
-        self.allowed.set(now, self.mean_rate() * (1.0 - loss));
-        self.meter.watch_mut().learn(loss, SAMPLE as f64);
+    /// about, and then the path climbs fast.
+    fn yield_to_overload(&mut self, now: Time, losses: &Losses) {
+        self.allowed.set(now, self.mean_rate() * (1.0 - losses.share()));
+        self.meter.watch_mut().learn(losses.share(), losses.packets);
         self.climb.hurry(now);
         self.be_blind(now);
     }

@@ -1,7 +1,7 @@
 //! Whether a path loses most of what it sends. Then the loss is not believed to be the link's own, whatever checks have
 //! shown: among many senders none sees much of what it does itself, so each could find that the loss does not depend
 //! on its rate, and all of them together would send many times what the link carries. (RFC 8084 calls what ends this a
-//! circuit breaker.)
+//! circuit breaker.) Such a path goes on with what arrives, and does not climb until less is lost.
 
 use std::time::Duration;
 
@@ -16,26 +16,36 @@ pub(super) const TOO_MUCH: f64 = 0.5;
 /// is to cost little.
 const LASTING: Duration = Duration::from_secs(1);
 
+/// Whether more is lost than a path may lose.
+pub(super) fn is_too_much(losses: &Losses) -> bool {
+    losses.share() > TOO_MUCH
+}
+
 /// The latest rounds in a row that lost most of their packets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overload {
     since: Option<Time>,
     losses: Losses,
+    /// Whether they have been told of. What is lost still is not of this path's making: it sends less, and does not
+    /// climb.
+    is_told: bool,
 }
 
 impl Overload {
-    /// Takes a round that saw no long queue; gives what is lost, as a share, if the path is overloaded.
-    pub(super) fn observe(&mut self, now: Time, round: &Round) -> Option<f64> {
-        if round.losses().share() <= TOO_MUCH {
+    /// Takes a round that saw no long queue; gives what is lost, once the path is overloaded.
+    pub(super) fn observe(&mut self, now: Time, round: &Round) -> Option<Losses> {
+        if !is_too_much(&round.losses()) {
             *self = Overload::default();
             return None;
         }
         let since = *self.since.get_or_insert(now);
         self.losses += round.losses();
-        if now.since(since) < LASTING || self.losses.packets < SAMPLE as f64 {
+        let is_lasting = now.since(since) >= LASTING && self.losses.packets >= SAMPLE as f64;
+        if !is_lasting || self.is_told {
             return None;
         }
-        Some(std::mem::take(self).losses.share())
+        self.is_told = true;
+        Some(self.losses)
     }
 }
 
@@ -59,12 +69,20 @@ mod tests {
     fn verdicts(losses: &[f64]) -> Vec<Option<f64>> {
         let mut overload = Overload::default();
         let at = |number: u32| Time::ZERO + number * Duration::from_millis(500);
-        (0..).zip(losses).map(|(number, lost)| overload.observe(at(number), &round(*lost))).collect()
+        let observe = |(number, lost): (u32, &f64)| overload.observe(at(number), &round(*lost));
+        (0..).zip(losses).map(observe).map(|told| told.map(|losses| losses.share())).collect()
     }
 
     #[test]
     fn a_path_that_loses_most_for_a_second_is_overloaded_and_told_once() {
-        assert_eq!(verdicts(&[22.5, 22.5, 22.5, 22.5]), [None, None, Some(0.75), None]);
+        let mut losses = vec![22.5; 9];
+        let mut told = vec![None; 9];
+        told[2] = Some(0.75);
+        assert_eq!(verdicts(&losses), told);
+        // Another overload is told again.
+        losses.extend([3.0, 22.5, 22.5, 22.5]);
+        told.extend([None, None, None, Some(0.75)]);
+        assert_eq!(verdicts(&losses), told);
     }
 
     #[test]

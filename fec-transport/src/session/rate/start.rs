@@ -33,7 +33,7 @@ impl Start {
         let is_first = self.losses.packets == 0.0;
         let arriving = if is_first { 1.0 } else { (1.0 - losses.share()) / (1.0 - self.losses.share()) };
         // A newcomer to a link that is full loses as much in its first step as in the next ones.
-        if arriving >= NEARLY && losses.share() <= overload::TOO_MUCH {
+        if arriving >= NEARLY && !overload::is_too_much(&losses) {
             self.losses += losses;
             self.is_doubted = false;
             Step::Double

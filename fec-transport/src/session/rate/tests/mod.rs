@@ -72,6 +72,28 @@ fn who_sees_a_queue_and_does_not_send_all_that_it_may_does_not_climb() {
     assert_eq!(climbed_while_held_back(Duration::from_millis(3)), 1.0);
 }
 
+/// It once yielded each second and climbed in between, so that a disturbance of five seconds cost it nearly all of its
+/// rate.
+#[test]
+fn a_path_that_loses_most_of_what_it_sends_yields_once_and_does_not_climb() {
+    let begin = feedback(0).departed;
+    let mut controller = RateController::new(begin);
+    controller.begin_beside(begin, 10.0 * model::PACKET * 8.0 / 0.01);
+    let before = controller.mean_rate();
+    let mut share_after = |seconds: std::ops::Range<u64>, lost: f64| {
+        for number in 100 * seconds.start + 1..=100 * seconds.end {
+            let report = Feedback { lost, ..feedback(number) };
+            controller.on_feedback(report.departed + Duration::from_millis(50), &report);
+        }
+        controller.mean_rate() / before
+    };
+    let yielded = share_after(0..3, 8.0);
+    assert!((0.15..0.25).contains(&yielded), "{yielded}");
+    assert_eq!(share_after(3..9, 8.0), yielded);
+    let back = share_after(9..11, 0.0);
+    assert!(back > 1.0, "{back}");
+}
+
 const LINK: f64 = 50e6;
 const ROUND_TRIPS: [f64; 4] = [10.0, 50.0, 100.0, 200.0];
 
