@@ -49,8 +49,8 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Coding {
-    /// Bytes of an encoding symbol, a multiple of 8. Default 1,408: with 64 bytes of our headers and 28 of IPv4 and UDP
-    /// it fills an Ethernet frame.
+    /// Bytes of an encoding symbol, a multiple of 8. Default 1,384: with 64 bytes of our headers and those of IP and UDP
+    /// packets have 1,476 bytes, or 1,496 with IPv6, which an Ethernet carries.
     pub symbol_size: usize,
     /// The code of bulk blocks. Default [`Codec::Auto`].
     pub codec: Codec,
@@ -298,7 +298,7 @@ pub struct Policing {
 impl Default for Coding {
     fn default() -> Coding {
         Coding {
-            symbol_size: 1_408,
+            symbol_size: 1_384,
             codec: Codec::Auto,
             block_time: Duration::from_millis(100),
             bulk_symbols: 64..=1_024,

@@ -12,7 +12,7 @@ use fec_transport::{Config, SessionStatus, payload_share};
 const MIB: u64 = 1 << 20;
 const RATE_MBIT: u64 = 50;
 const ROUND_TRIPS_MS: [u64; 3] = [50, 80, 30];
-const SYMBOL_BYTES: f64 = 1_408.0;
+const SYMBOL_BYTES: f64 = 1_384.0;
 
 /// Three paths of 50 Mbit/s, 2 % loss on each of their two links.
 fn three_paths(config: Config, seed: u64) -> World<Transfer> {

@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 
 /// Application bytes per second over what the links of all paths allow: rate × (1 − loss)² × T/(T + H).
 fn share_of_limit(bytes: u64, took: Duration, paths: f64, rate_mbit: f64, loss: f64) -> f64 {
-    let limit = paths * rate_mbit * 1e6 * (1.0 - loss) * (1.0 - loss) * 1408.0 / (1408.0 + 88.0);
+    let limit = paths * rate_mbit * 1e6 * (1.0 - loss) * (1.0 - loss) * 1384.0 / 1476.0;
     bytes as f64 * 8.0 / took.as_secs_f64() / limit
 }
 

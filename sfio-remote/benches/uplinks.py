@@ -9,7 +9,7 @@ elsewhere `netsim cable` carries the packets between TUN devices, by the same mo
     sfio-remote/benches/uplinks.py --programs target/release --size 1GiB
     sfio-remote/benches/uplinks.py --programs target/release --size 100MiB --only put,mptcp --json
 
-Shares are of the limit after headers, rate x (1 - loss) x 1408/1500 over the three links: that of each second from the
+Shares are of the limit after headers, rate x (1 - loss) x 1384/1476 over the three links: that of each second from the
 third one on, and that of the whole command. TCP, and rsync over it, has one of the links, the best one.
 
     sfio-remote/benches/uplinks.py --programs target/release --failover
@@ -52,7 +52,7 @@ REMOVED_S = 5
 
 
 def limit_bps(links):
-    return sum(link.rate_mbit * 1e6 * (1 - link.loss) for link in links) * 1408 / 1500
+    return sum(link.rate_mbit * 1e6 * (1 - link.loss) for link in links) * 1384 / 1476
 
 
 LIMIT_BPS = limit_bps(THREE_LINKS)

@@ -38,7 +38,7 @@ async fn messages_come_back_through_the_relay_unchanged() {
         client.expect_answer(&message(length)).await;
     }
     let counts = client.endpoint.handle().data_counts().await.expect("the endpoint lives");
-    assert!(counts.sent > (3 << 20) / 1408 && counts.received > (3 << 20) / 1408, "{counts:?}");
+    assert!(counts.sent > (3 << 20) / 1384 && counts.received > (3 << 20) / 1384, "{counts:?}");
     assert_eq!((counts.without_address, counts.refused), (0, 0));
 }
 

@@ -119,12 +119,25 @@ impl Width {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Config;
+    use crate::session::run::packet_size;
+    use crate::wire::hop::{AEAD_TAG, HOP_HEADER};
 
     const INTERVAL: Duration = Duration::from_millis(250);
     const FULL: u32 = 1_500;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
+    }
+
+    /// docs/decisions/packet-size.md has why.
+    #[test]
+    fn full_packets_fit_an_ethernet_with_ipv6_and_pppoe_with_ipv4_and_are_whole_blocks_of_the_cipher() {
+        let packet = packet_size(Config::default().coding.symbol_size);
+        let (ipv4_udp, ipv6_udp) = (28, 48);
+        assert!(packet + ipv4_udp <= 1_492 && packet + ipv6_udp <= 1_500, "{packet} bytes");
+        let sealed = packet - HOP_HEADER - AEAD_TAG;
+        assert_eq!(sealed % 16, 0, "{sealed} bytes");
     }
 
     /// A path over which a wide probe has come back.

@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn slow_links_get_blocks_of_their_time() {
-        assert_eq!(chosen(0.05, 1.0, 12e6), FullBlock { codec: Codec::ReedSolomon, source_symbols: 100 });
+        assert_eq!(chosen(0.05, 1.0, 12e6), FullBlock { codec: Codec::ReedSolomon, source_symbols: 101 });
         assert_eq!(chosen(0.05, 1.0, 1e6).source_symbols, 64);
     }
 

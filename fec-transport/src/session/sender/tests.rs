@@ -7,6 +7,8 @@ use crate::wire::symbol::SymbolHeader;
 
 const PATH: PathId = PathId(1);
 const RATE: f64 = 4e6;
+/// Bytes of a full symbol.
+const SYMBOL: usize = 1_384;
 fn paths(count: u32) -> Vec<LivingPath> {
     let path = |id| LivingPath {
         id: PathId(id),
@@ -64,7 +66,7 @@ fn report(sequence: u32, floor: u32, ranks: Vec<Option<u16>>) -> Report {
 
 #[test]
 fn a_block_is_sent_with_its_redundancy_and_then_waits() {
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     let sent = send_all(&mut sender, 0);
     assert!((33..=35).contains(&sent), "{sent}");
     assert!(!sender.has_symbols(Time::ZERO, RATE));
@@ -75,13 +77,13 @@ fn a_block_is_sent_with_its_redundancy_and_then_waits() {
 fn idleness_ends_with_what_is_written_when_nothing_is_left_to_send() {
     let mut sender = Sender::new(&Config::default(), Time::ZERO);
     sender.open(2, u64::MAX);
-    write(&mut sender, Time::ZERO, 1408 * 32);
+    write(&mut sender, Time::ZERO, SYMBOL * 32);
     assert_eq!(sender.idle_spells(), 1);
     let number = send(&mut sender, &paths(1), 0).map_or(0, |_| 1);
-    write(&mut sender, Time::ZERO, 1408 * 32);
+    write(&mut sender, Time::ZERO, SYMBOL * 32);
     assert_eq!(sender.idle_spells(), 1, "a block was on its way");
     let number = send_all(&mut sender, number);
-    write(&mut sender, Time::ZERO, 1408 * 32);
+    write(&mut sender, Time::ZERO, SYMBOL * 32);
     assert_eq!(sender.idle_spells(), 2);
     send_all(&mut sender, number);
     // This writer had more than there was room for.
@@ -101,7 +103,7 @@ fn messages_end_no_idleness() {
 
 #[test]
 fn a_report_of_all_blocks_delivers_the_stream() {
-    let mut sender = sender_with(1408 * 40);
+    let mut sender = sender_with(SYMBOL * 40);
     send_all(&mut sender, 0);
     let over = |_, _| FlightFate::Over;
     assert_eq!(
@@ -114,7 +116,7 @@ fn a_report_of_all_blocks_delivers_the_stream() {
 
 #[test]
 fn a_block_that_lacks_symbols_owes_new_ones_once() {
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     let sent = send_all(&mut sender, 0);
     let lost = report(1, 0, vec![Some(29)]);
     sender.on_report(Time::ZERO, &lost, |_, _| FlightFate::KnownUpTo(sent - 1), 0.0);
@@ -130,7 +132,7 @@ fn a_block_that_lacks_symbols_owes_new_ones_once() {
 /// decoding, and the block, its stream and the transfer waited for ever.
 #[test]
 fn a_block_that_was_decoded_in_vain_owes_another_symbol() {
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     send_all(&mut sender, 0);
     let over = |_, _| FlightFate::Over;
     sender.on_report(Time::ZERO, &report(1, 0, vec![Some(32)]), over, 0.0);
@@ -141,7 +143,7 @@ fn a_block_that_was_decoded_in_vain_owes_another_symbol() {
 
 #[test]
 fn an_older_report_changes_nothing() {
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     send_all(&mut sender, 0);
     let over = |_, _| FlightFate::Over;
     sender.on_report(Time::ZERO, &report(5, 0, vec![Some(32)]), over, 0.0);
@@ -164,7 +166,7 @@ fn the_tail_timer_asks_again_with_growing_pauses() {
 
 #[test]
 fn the_share_of_a_dead_path_goes_to_the_others() {
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     let weights = paths(2);
     assert!(choose(&mut sender, &weights).is_some());
     sender.on_path_death(PathId(2));
@@ -174,7 +176,7 @@ fn the_share_of_a_dead_path_goes_to_the_others() {
 #[test]
 fn a_path_that_dies_after_it_has_carried_its_share_owes_nothing() {
     // Such a block was once entered as owing with no symbol owed, which underflowed at the next choice.
-    let mut sender = sender_with(1408 * 32);
+    let mut sender = sender_with(SYMBOL * 32);
     let weights = paths(2);
     while sender.blocks.values().next().is_none_or(|block| block.quotas()[0].1 > 0) {
         assert!(choose(&mut sender, &weights).is_some());
@@ -204,7 +206,7 @@ fn behind_a_mask_a_path_that_is_ahead_gets_more_of_the_next_block_than_those_beh
     config.coding.bulk.mask = 1;
     let mut sender = Sender::new(&config, Time::ZERO);
     sender.open(2, u64::MAX);
-    write(&mut sender, Time::ZERO, 1408 * 400);
+    write(&mut sender, Time::ZERO, SYMBOL * 400);
     let mut paths = paths(4);
     for (path, link) in paths.iter_mut().zip(1..) {
         (path.links, path.loss) = (vec![LinkId(link)], 0.0);
@@ -253,7 +255,7 @@ fn sent_of_twelve(round_trip: Duration, loss: f64) -> usize {
     let mut sender = Sender::new(&Config::default(), Time::ZERO);
     sender.open(2, u64::MAX);
     sender.change(2, |stream| stream.set_class(Class::Interactive)).expect("it is open");
-    write(&mut sender, Time::ZERO, 12 * 1_408);
+    write(&mut sender, Time::ZERO, 12 * SYMBOL);
     sender.change(2, SendStream::flush);
     let path = paths(1).into_iter().map(|path| LivingPath { round_trip, loss, ..path });
     let random = &mut Random::from_seed([1; 32]);

@@ -21,7 +21,7 @@ use super::competitor::SOCKET_BUFFER;
 const OPEN: usize = 24;
 const COVERED: usize = 8;
 const HEADER: usize = 24;
-const DATA: usize = 1_408;
+const DATA: usize = 1_384;
 const TAG: usize = 16;
 const PACKET: usize = OPEN + HEADER + DATA + TAG;
 /// Packets of a run.

@@ -25,7 +25,7 @@ const RATE_MBIT: u64 = 100;
 /// BBR and with CUBIC, all through netsim's emulator.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: fec-testbed wan --loss 0,0.02 --seconds 8\n\nThe limit is rate × (1 − loss) × 1408/1500 over the paths."
+    after_help = "Example: fec-testbed wan --loss 0,0.02 --seconds 8\n\nThe limit is rate × (1 − loss) × 1384/1476 over the paths."
 )]
 pub(crate) struct Arguments {
     /// The loss of every path in the direction of the data, shares.
