@@ -49,8 +49,8 @@ pub struct Config {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Coding {
-    /// Bytes of an encoding symbol, a multiple of 8. Default 1,384: with 64 bytes of our headers and those of IP and UDP
-    /// packets have 1,476 bytes, or 1,496 with IPv6, which an Ethernet carries.
+    /// Bytes of an encoding symbol, a multiple of 8. Default 1,384: with 64 bytes of our headers and those of IP and
+    /// UDP packets have 1,476 bytes, or 1,496 with IPv6, which an Ethernet carries.
     pub symbol_size: usize,
     /// The code of bulk blocks. Default [`Codec::Auto`].
     pub codec: Codec,

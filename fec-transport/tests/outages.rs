@@ -12,7 +12,7 @@ use fec_transport::{Config, SessionStatus, payload_share};
 const MIB: u64 = 1 << 20;
 const RATE_MBIT: u64 = 50;
 const ROUND_TRIPS_MS: [u64; 3] = [50, 80, 30];
-const SYMBOL_BYTES: f64 = 1_384.0;
+const SYMBOL_BYTES: usize = 1_384;
 
 /// Three paths of 50 Mbit/s, 2 % loss on each of their two links.
 fn three_paths(config: Config, seed: u64) -> World<Transfer> {
@@ -56,7 +56,7 @@ fn transfer_through(outage: Duration, seed: u64) -> (Duration, u64) {
 /// What the paths hold, in symbols.
 fn delay_product() -> f64 {
     let bits: u64 = ROUND_TRIPS_MS.iter().map(|round_trip| RATE_MBIT * 1_000 * round_trip).sum();
-    bits as f64 / 8.0 / SYMBOL_BYTES
+    bits as f64 / 8.0 / SYMBOL_BYTES as f64
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn one_link_that_flaps_costs_a_session_nothing_but_its_share() {
         world.run_for(20 * SECOND);
         let bytes = world.application(server).received_bytes - before;
         let mbit = bytes as f64 * 8e-6 / world.now().since(from).as_secs_f64();
-        let others = 2.0 * RATE_MBIT as f64 * 0.98 * 0.98 * payload_share(SYMBOL_BYTES as usize);
+        let others = 2.0 * RATE_MBIT as f64 * 0.98 * 0.98 * payload_share(SYMBOL_BYTES);
         println!("{period:?}: {mbit:.1} Mbit/s, the other two links carry {others:.1}");
         assert!(mbit >= 0.9 * others, "{period:?}: {mbit} Mbit/s of {others}");
         assert_eq!(world.application(client).silences, [false; 0]);

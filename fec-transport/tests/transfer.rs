@@ -5,14 +5,14 @@ mod common;
 use common::*;
 use fec_transport::overlay::MemberId;
 use fec_transport::sim::{LinkSpec, Scene, World};
-use fec_transport::{CloseReason, PathState, Time};
+use fec_transport::{CloseReason, PathState, Time, payload_share};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
 /// Application bytes per second over what the links of all paths allow: rate × (1 − loss)² × T/(T + H).
 fn share_of_limit(bytes: u64, took: Duration, paths: f64, rate_mbit: f64, loss: f64) -> f64 {
-    let limit = paths * rate_mbit * 1e6 * (1.0 - loss) * (1.0 - loss) * 1384.0 / 1476.0;
+    let limit = paths * rate_mbit * 1e6 * (1.0 - loss) * (1.0 - loss) * payload_share(1_384);
     bytes as f64 * 8.0 / took.as_secs_f64() / limit
 }
 

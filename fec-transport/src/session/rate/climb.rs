@@ -103,7 +103,8 @@ impl Climb {
     }
 
     /// Without a queue there is room for more, unless packets were dropped at this rate not long ago, or most of them
-    /// are lost: where many have driven one another into an overload, each of them would climb on.
+    /// are lost: where many have driven one another into an overload, each of them would climb on. That time counts as
+    /// time of the climb, which is fast once less is lost.
     fn climb(&mut self, sight: &Sight<'_>, push: f64) -> f64 {
         let now = sight.now;
         if overload::is_too_much(&sight.round.losses()) {

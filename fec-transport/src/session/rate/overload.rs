@@ -38,14 +38,13 @@ impl Overload {
             *self = Overload::default();
             return None;
         }
-        let since = *self.since.get_or_insert(now);
-        self.losses += round.losses();
-        let is_lasting = now.since(since) >= LASTING && self.losses.packets >= SAMPLE as f64;
-        if !is_lasting || self.is_told {
+        if self.is_told {
             return None;
         }
-        self.is_told = true;
-        Some(self.losses)
+        let since = *self.since.get_or_insert(now);
+        self.losses += round.losses();
+        self.is_told = now.since(since) >= LASTING && self.losses.packets >= SAMPLE as f64;
+        self.is_told.then_some(self.losses)
     }
 }
 
