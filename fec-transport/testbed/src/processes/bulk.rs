@@ -1,13 +1,18 @@
 //! An application that sends, or takes and counts, as fast as it can.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use fec_transport::overlay::MemberId;
 use fec_transport::{Application, CloseReason, Event, Node, Read, SessionId, StreamId, Time};
 
-/// The bytes of every stream: this pattern again and again.
+/// The bytes of every stream: a pattern of this length again and again.
 const PATTERN: usize = 1 << 20;
+/// The pattern, twice. All nodes of a process send from the same memory.
+static TWICE: LazyLock<Bytes> =
+    LazyLock::new(|| (0..2 * PATTERN as u64).map(byte_at).collect::<Vec<u8>>().into());
 
 /// The byte at an offset of a stream.
 pub(crate) fn byte_at(offset: u64) -> u8 {
@@ -17,17 +22,22 @@ pub(crate) fn byte_at(offset: u64) -> u8 {
 
 /// Sends to those that it is told to, and takes what comes.
 pub(crate) struct Bulk {
-    pattern: Bytes,
     /// What is sent on each stream that we opened, and how much of it is left.
     sending: BTreeMap<StreamId, Sending>,
     opening: Vec<SessionId>,
     left: Option<u64>,
     /// What is received is copied here, if there are any bytes of it.
     memory: Vec<u8>,
-    pub(crate) received: u64,
-    /// Bytes that were not what they should have been.
-    pub(crate) wrong: u64,
+    tally: Arc<Tally>,
     outcomes: VecDeque<CloseReason>,
+}
+
+/// What the nodes of a process have received together.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) bytes: AtomicU64,
+    /// Blocks that were not what they should have been.
+    pub(crate) wrong_blocks: AtomicU64,
 }
 
 /// Whom to open a session to, and whether to send on it.
@@ -42,16 +52,15 @@ struct Sending {
 }
 
 impl Bulk {
-    /// On each stream it sends `bytes`, or without end. What it receives it copies into `memory` bytes.
-    pub(crate) fn new(bytes: Option<u64>, memory: usize) -> Bulk {
+    /// On each stream it sends `bytes`, or without end. What it receives it copies into `memory` bytes and counts in
+    /// `tally`.
+    pub(crate) fn new(bytes: Option<u64>, memory: usize, tally: Arc<Tally>) -> Bulk {
         Bulk {
-            pattern: (0..2 * PATTERN as u64).map(byte_at).collect::<Vec<u8>>().into(),
             sending: BTreeMap::new(),
             opening: Vec::new(),
             left: bytes,
             memory: vec![0; memory],
-            received: 0,
-            wrong: 0,
+            tally,
             outcomes: VecDeque::new(),
         }
     }
@@ -61,7 +70,7 @@ impl Bulk {
         loop {
             let start = (sending.offset % PATTERN as u64) as usize;
             let most = sending.left.map_or(PATTERN, |left| left.min(PATTERN as u64) as usize);
-            let data = self.pattern.slice(start..start + most);
+            let data = TWICE.slice(start..start + most);
             let Ok(taken) = node.write_bytes(now, id, &data) else { return };
             sending.offset += taken as u64;
             sending.left = sending.left.map(|left| left - taken as u64);
@@ -80,18 +89,21 @@ impl Bulk {
         while let Ok(Read::Data { offset, bytes }) = node.read_block(now, stream) {
             let last = bytes.len() - 1;
             let is_right = |index: usize| bytes[index] == byte_at(offset + index as u64);
-            self.wrong += u64::from(!(is_right(0) && is_right(last / 2) && is_right(last)));
-            self.keep(&bytes);
-            self.received += bytes.len() as u64;
+            if !(is_right(0) && is_right(last / 2) && is_right(last)) {
+                self.tally.wrong_blocks.fetch_add(1, Ordering::Relaxed);
+            }
+            let received = self.tally.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            self.keep(received as usize, &bytes);
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    /// Copies what comes after `received` bytes.
+    fn keep(&mut self, received: usize, bytes: &[u8]) {
         if self.memory.is_empty() {
             return;
         }
         for part in bytes.chunks(self.memory.len()) {
-            let start = self.received as usize % (self.memory.len() - part.len() + 1);
+            let start = received % (self.memory.len() - part.len() + 1);
             self.memory[start..start + part.len()].copy_from_slice(part);
         }
     }

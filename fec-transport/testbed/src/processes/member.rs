@@ -1,13 +1,14 @@
 //! A member of an overlay as a process.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result, ensure};
 use fec_transport::io::{Endpoint, EndpointConfig, Sockets};
 use fec_transport::overlay::Overlay;
 use fec_transport::{Node, PathStatus, SessionStatus};
 
-use super::bulk::{Bulk, Call};
+use super::bulk::{Bulk, Call, Tally};
 use super::child::{is_asked, say, say_ready};
 use super::job::MemberJob;
 use super::overlay::identity;
@@ -16,21 +17,19 @@ use super::snapshot::Snapshot;
 /// Does the job until the parent has heard enough.
 pub(crate) async fn run(job: MemberJob) -> Result<()> {
     let overlay = Arc::new(Overlay::parse(&job.overlay)?);
-    let endpoint = start(&job, &job.name, &overlay).await?;
+    let tally = Arc::new(Tally::default());
+    let endpoint = start(&job, &job.name, &overlay, &tally).await?;
     let mut beside = Vec::new();
     for name in &job.beside {
-        beside.push(start(&job, name, &overlay).await?);
+        beside.push(start(&job, name, &overlay, &tally).await?);
     }
     say_ready();
     call(&job, &overlay, &endpoint).await?;
     while is_asked().await? {
-        let mut sum = snapshot(&endpoint).await?;
+        let sum = snapshot(&endpoint, &tally).await?;
         if (sum.sessions as usize) < job.sends_to.len() + job.idles_with.len() {
             // Some were not there yet.
             call(&job, &overlay, &endpoint).await?;
-        }
-        for endpoint in &beside {
-            sum.bytes += snapshot(endpoint).await?.bytes;
         }
         say(&sum)?;
     }
@@ -47,7 +46,12 @@ async fn call(job: &MemberJob, overlay: &Overlay, endpoint: &Endpoint<Bulk>) -> 
     Ok(())
 }
 
-async fn start(job: &MemberJob, name: &str, overlay: &Arc<Overlay>) -> Result<Endpoint<Bulk>> {
+async fn start(
+    job: &MemberJob,
+    name: &str,
+    overlay: &Arc<Overlay>,
+    tally: &Arc<Tally>,
+) -> Result<Endpoint<Bulk>> {
     let overlay = Arc::clone(overlay);
     let member = overlay.find(name).with_context(|| format!("no member \"{name}\""))?;
     let sockets = Sockets::for_member(&overlay, member)?;
@@ -60,7 +64,8 @@ async fn start(job: &MemberJob, name: &str, overlay: &Arc<Overlay>) -> Result<En
     };
     let name = name.to_owned();
     let host = move |reason| eprintln!("{name}: a session ended: {reason}");
-    let endpoint = Endpoint::start(config, Bulk::new(job.bytes, job.memory), host).await?;
+    let bulk = Bulk::new(job.bytes, job.memory, Arc::clone(tally));
+    let endpoint = Endpoint::start(config, bulk, host).await?;
     if !job.gro {
         nix::sys::socket::setsockopt(&data, nix::sys::socket::sockopt::UdpGroSegment, &false)?;
     }
@@ -71,10 +76,12 @@ fn sessions(node: &Node) -> Vec<SessionStatus> {
     node.sessions().filter_map(|session| node.session_status(session)).collect()
 }
 
-async fn snapshot(endpoint: &Endpoint<Bulk>) -> Result<Snapshot> {
+/// What the node has done, and what all nodes of the process have received. That is read together with the clock: a
+/// busy process needs long until each of its nodes has answered.
+async fn snapshot(endpoint: &Endpoint<Bulk>, tally: &Tally) -> Result<Snapshot> {
     let handle = endpoint.handle();
-    let look = |node: &Node, app: &Bulk| (app.received, app.wrong, sessions(node));
-    let (bytes, wrong, sessions) = handle.inspect(look).await?;
+    let sessions = handle.inspect(|node: &Node, _: &Bulk| sessions(node)).await?;
+    let wrong = tally.wrong_blocks.load(Ordering::Relaxed);
     ensure!(wrong == 0, "{wrong} blocks were not what was sent");
     let counts = handle.data_counts().await?;
     let paths: Vec<_> = sessions.iter().flat_map(|session| &session.paths).collect();
@@ -97,6 +104,6 @@ async fn snapshot(endpoint: &Endpoint<Bulk>) -> Result<Snapshot> {
         send_calls: counts.send_calls,
         datagrams_received: counts.received,
         receive_calls: counts.receive_calls,
-        ..Snapshot::of_process(bytes)
+        ..Snapshot::of_process(tally.bytes.load(Ordering::Relaxed))
     })
 }
