@@ -94,6 +94,11 @@ impl DataPlane {
         self.open_sockets().fold(here, |counts, socket| counts.plus(socket.counts()))
     }
 
+    /// The slots of all pairs, open or not.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.sockets.len()).map(Slot)
+    }
+
     /// Waits until one of the sockets has something to receive; gives its slot.
     pub(super) async fn readable(&self) -> Slot {
         let count = self.sockets.len();

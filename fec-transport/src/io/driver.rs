@@ -56,6 +56,9 @@ const MAX_PASSES: usize = 2;
 /// or when the socket is writable.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
+/// What the node does later than this was held up: by other work, or because others had the processor.
+const LATE: Duration = Duration::from_millis(1);
+
 /// How often it is looked which uplinks there are: a few system calls for each. What comes is to carry data within 2 s,
 /// and the control connection, a plan and a probe need some round trips of that.
 const LOOK: Duration = Duration::from_millis(500);
@@ -436,8 +439,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// Passes on what the node and the application put out, until there is nothing more. Says whether there may be.
     fn pass_on(&mut self) -> bool {
         (0..MAX_PASSES).all(|_| {
-            let now = self.clock.now();
-            self.fire_timers(now);
+            let now = self.fire_timers();
             let events = self.pass_on_events(now);
             let outcomes = self.pass_on_outcomes();
             let messages = self.pass_on_messages();
@@ -450,14 +452,28 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         })
     }
 
-    fn fire_timers(&mut self, now: Time) {
+    /// Lets the node and the application do what is due; gives the time at which they did.
+    fn fire_timers(&mut self) -> Time {
+        let mut now = self.clock.now();
+        let due = self.node.next_timeout();
+        if due.is_some_and(|due| due + LATE <= now) {
+            self.catch_up();
+            now = self.clock.now();
+        }
         self.drops.look(now, || self.node.datagram_counters());
-        if self.node.next_timeout().is_some_and(|time| time <= now) {
+        if due.is_some_and(|due| due <= now) {
             self.node.handle_timeout(now);
         }
         if self.app.next_timeout().is_some_and(|time| time <= now) {
             self.app.handle_timeout(now, &mut self.node);
         }
+        now
+    }
+
+    /// Takes what waits at the data sockets before something is put out that is late. A report that left now and did
+    /// not know of it would tell the peer that its path has fallen silent.
+    fn catch_up(&mut self) {
+        self.data.slots().for_each(|slot| self.feed_datagrams(slot));
     }
 
     fn pass_on_events(&mut self, now: Time) -> bool {

@@ -44,12 +44,17 @@ impl WatchedSocket {
         Poll::Ready(ready.map(|mut ready| ready.retain_ready()))
     }
 
-    /// Receives by `receive`, if there may be something.
+    /// Receives by `receive`, whether or not the runtime has heard that there is something.
     ///
     /// # Errors
-    /// Those of `receive`, and [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing.
-    pub(super) fn receive<R>(&self, receive: impl FnOnce(&UdpSocket) -> io::Result<R>) -> io::Result<R> {
-        self.0.try_io(Interest::READABLE, receive)
+    /// Those of `receive`, [`WouldBlock`](io::ErrorKind::WouldBlock) among them if there is nothing.
+    pub(super) fn receive<R>(&self, mut receive: impl FnMut(&UdpSocket) -> io::Result<R>) -> io::Result<R> {
+        let mut was_tried = false;
+        let result = self.0.try_io(Interest::READABLE, |socket| {
+            was_tried = true;
+            receive(socket)
+        });
+        if was_tried { result } else { receive(self.get()) }
     }
 
     /// Waits until the kernel takes something to send.

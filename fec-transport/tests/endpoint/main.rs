@@ -17,7 +17,7 @@ use std::time::Duration;
 use fec_transport::io::{BindError, Endpoint, EndpointConfig, EndpointEnded, EndpointError, Plane};
 use fec_transport::keys::{Identity, encode_key};
 use fec_transport::overlay::Overlay;
-use fec_transport::{CloseReason, Config};
+use fec_transport::{CloseReason, Config, Node};
 use netsim::{LinkModel, Probability, Rate};
 use tokio::time::timeout;
 
@@ -40,6 +40,30 @@ async fn messages_come_back_through_the_relay_unchanged() {
     let counts = client.endpoint.handle().data_counts().await.expect("the endpoint lives");
     assert!(counts.sent > (3 << 20) / 1384 && counts.received > (3 << 20) / 1384, "{counts:?}");
     assert_eq!((counts.without_address, counts.refused), (0, 0));
+}
+
+/// What a server says after such a pause tells of all that came meanwhile. Reports that left before it had looked at its
+/// sockets once made the client take its path for dead and send everything again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_repaired_because_the_receiver_was_held_up() {
+    let scene = Scene::pair();
+    let server = scene.start("server").await;
+    let mut config = Config::default();
+    config.pace.limit = Some(40_000_000);
+    let mut client = scene.start_with("client", config).await;
+    client.ask(scene.member("server"), message(4 << 20)).await;
+    let hold_up = |_: &Node, _: &Parrot| std::thread::sleep(Duration::from_millis(25));
+    for _ in 0..20 {
+        server.endpoint.handle().inspect(hold_up).await.expect("the server lives");
+        tokio::time::sleep(Duration::from_millis(15)).await;
+    }
+    client.expect_answer(&message(4 << 20)).await;
+    let repaired = |node: &Node, _: &Parrot| {
+        let session = node.sessions().next().expect("a session");
+        node.session_status(session).expect("it is open").sent.repair_symbols
+    };
+    let repaired = client.endpoint.handle().inspect(repaired).await.expect("the client lives");
+    assert_eq!(repaired, 0, "symbols were repaired");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -39,6 +39,11 @@ impl Scene {
         Scene::new(&["relay", "server"], &[("client", "relay"), ("relay", "server")], None)
     }
 
+    /// client – server, without anything between.
+    pub(crate) fn pair() -> Scene {
+        Scene::new(&["server"], &[("client", "server")], None)
+    }
+
     /// client – r1 – server and client – r2 – server, over emulated links.
     pub(crate) fn diamond(model: &LinkModel) -> Scene {
         let links = [("client", "r1"), ("client", "r2"), ("r1", "server"), ("r2", "server")];
