@@ -56,8 +56,9 @@ const MAX_PASSES: usize = 2;
 /// or when the socket is writable.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
-/// What the node does later than this was held up: by other work, or because others had the processor.
-const LATE: Duration = Duration::from_millis(1);
+/// A driver that has not looked at its data sockets for this long was held up: by other work, or because others had the
+/// processor.
+const LONG_UNLOOKED: Duration = Duration::from_millis(5);
 
 /// How often it is looked which uplinks there are: a few system calls for each. What comes is to carry data within 2 s,
 /// and the control connection, a plan and a probe need some round trips of that.
@@ -92,6 +93,8 @@ pub(super) struct Driver<A: Application, H> {
     host: H,
     control: ControlPlane,
     data: DataPlane,
+    /// When it last took what had come to one of the data sockets, or found nothing there.
+    looked: Time,
     /// The uplinks that links name, and when to look at them again.
     uplinks: Uplinks,
     look: Interval,
@@ -145,6 +148,7 @@ impl<A: Application, H> Driver<A, H> {
         let control =
             ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
         let (clock, randomness) = (Clock::start(), Randomness::Source(Arc::new(OperatingSystem::new()?)));
+        let looked = clock.now();
         let mut data = DataPlane::new(arrival_loss);
         let by_link = locals(&overlay, own.member);
         let addresses = AddressBook::of(&overlay, own.member, |link| data.slot(&by_link[&link]));
@@ -153,6 +157,7 @@ impl<A: Application, H> Driver<A, H> {
             host,
             control: ControlPlane::new(control)?,
             data,
+            looked,
             uplinks: Uplinks::default(),
             look: every(LOOK),
             addresses,
@@ -372,6 +377,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
     /// from running would otherwise look like a queue on the way. But its time never goes back.
     fn feed_datagrams(&mut self, slot: Slot) {
+        self.looked = self.clock.now();
         let Driver { clock, data, node, addresses, .. } = self;
         let (mut batch, mut challenges) = (None, Vec::new());
         data.receive(slot, |data, from, Received { ecn, noted, stride, datagrams, .. }| {
@@ -455,13 +461,13 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// Lets the node and the application do what is due; gives the time at which they did.
     fn fire_timers(&mut self) -> Time {
         let mut now = self.clock.now();
-        let due = self.node.next_timeout();
-        if due.is_some_and(|due| due + LATE <= now) {
+        let is_due = self.node.next_timeout().is_some_and(|due| due <= now);
+        if is_due && now.since(self.looked) >= LONG_UNLOOKED {
             self.catch_up();
             now = self.clock.now();
         }
         self.drops.look(now, || self.node.datagram_counters());
-        if due.is_some_and(|due| due <= now) {
+        if is_due {
             self.node.handle_timeout(now);
         }
         if self.app.next_timeout().is_some_and(|time| time <= now) {
@@ -470,8 +476,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         now
     }
 
-    /// Takes what waits at the data sockets before something is put out that is late. A report that left now and did
-    /// not know of it would tell the peer that its path has fallen silent.
+    /// Takes what waits at the data sockets before something is put out. A report that left now and did not know of it
+    /// would tell the peer that its path has fallen silent.
     fn catch_up(&mut self) {
         self.data.slots().for_each(|slot| self.feed_datagrams(slot));
     }
