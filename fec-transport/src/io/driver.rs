@@ -57,7 +57,7 @@ const MAX_PASSES: usize = 2;
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// A driver that has not looked at its data sockets for this long was held up: by other work, or because others had the
-/// processor.
+/// processor. By default a peer suspects a path of which a report does not tell what has been due for 12.5 ms.
 const LONG_UNLOOKED: Duration = Duration::from_millis(5);
 
 /// How often it is looked which uplinks there are: a few system calls for each. What comes is to carry data within 2 s,

@@ -19,6 +19,7 @@ pub(crate) async fn run(job: MemberJob) -> Result<()> {
     let overlay = Arc::new(Overlay::parse(&job.overlay)?);
     let tally = Arc::new(Tally::default());
     let endpoint = start(&job, &job.name, &overlay, &tally).await?;
+    // They are asked for nothing, and run until they are dropped.
     let mut beside = Vec::new();
     for name in &job.beside {
         beside.push(start(&job, name, &overlay, &tally).await?);
@@ -26,12 +27,12 @@ pub(crate) async fn run(job: MemberJob) -> Result<()> {
     say_ready();
     call(&job, &overlay, &endpoint).await?;
     while is_asked().await? {
-        let sum = snapshot(&endpoint, &tally).await?;
-        if (sum.sessions as usize) < job.sends_to.len() + job.idles_with.len() {
+        let snapshot = snapshot(&endpoint, &tally).await?;
+        if (snapshot.sessions as usize) < job.sends_to.len() + job.idles_with.len() {
             // Some were not there yet.
             call(&job, &overlay, &endpoint).await?;
         }
-        say(&sum)?;
+        say(&snapshot)?;
     }
     Ok(())
 }
