@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`record`] | the thirteen kinds of records of Table 1 |
 //! | [`lines`] | traces as JSON lines, plain or compressed |
-//! | [`runs`] | many regions of one call in one line |
+//! | [`regions`] | many regions of one call in one line: as [`runs`], or listed |
 //! | [`columns`] | requests as Parquet |
 //! | [`darshan`] | logs of Darshan with DXT, as records |
 //! | [`fio`] | logs that fio plays |
@@ -36,5 +36,6 @@ pub mod lines;
 pub mod model;
 pub mod paper;
 pub mod record;
+pub mod regions;
 pub mod replay;
 pub mod runs;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{FORMAT_VERSION, Record};
-use crate::runs::Run;
+use crate::regions::Regions;
 
 /// The first bytes of a frame of zstd.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -90,7 +90,7 @@ pub fn line(record: &Record) -> String {
 ///
 /// # Errors
 /// If the sink has one.
-pub fn write_call(sink: &mut impl Write, record: &Record, further: &[Run]) -> io::Result<()> {
+pub fn write_call(sink: &mut impl Write, record: &Record, further: &[Regions]) -> io::Result<()> {
     serde_json::to_writer(&mut *sink, &Call { record, further })?;
     sink.write_all(b"\n")
 }
@@ -100,15 +100,15 @@ pub fn write_call(sink: &mut impl Write, record: &Record, further: &[Run]) -> io
 struct Call<'a> {
     #[serde(flatten)]
     record: &'a Record,
-    #[serde(skip_serializing_if = "<[Run]>::is_empty")]
-    further: &'a [Run],
+    #[serde(skip_serializing_if = "<[Regions]>::is_empty")]
+    further: &'a [Regions],
 }
 
 /// What a line may have beside its record.
 #[derive(Deserialize)]
 struct Beside {
     #[serde(default)]
-    further: Vec<Run>,
+    further: Vec<Regions>,
 }
 
 /// Reads records one by one from bytes, plain or compressed; so a large trace needs no memory of its size.
@@ -196,12 +196,12 @@ fn parsed<'a, T: Deserialize<'a>>(text: &'a str, line: usize) -> Result<T, Lines
 /// The call of a record, as records of its further regions.
 fn elsewhere(
     record: &Record,
-    further: Vec<Run>,
+    further: Vec<Regions>,
     line: usize,
 ) -> Result<impl Iterator<Item = Record> + use<>, LinesError> {
-    if !further.iter().all(|run| run.is_valid()) {
+    if !further.iter().all(Regions::are_valid) {
         let what =
-            "a run of regions [offset, bytes, times, stride] has 1 to 1,048,576 of them, all below 2^63";
+            "further regions end below 2^63, and a run [offset, bytes, times, stride] has 1 to 1,048,576";
         return Err(LinesError::Value { line, what });
     }
     if record.elsewhere(0, 0).is_none() {
@@ -209,7 +209,7 @@ fn elsewhere(
         return Err(LinesError::Value { line, what });
     }
     let record = record.clone();
-    let regions = further.into_iter().flat_map(Run::regions);
+    let regions = further.into_iter().flat_map(Regions::each);
     Ok(regions.filter_map(move |(offset, bytes)| record.elsewhere(offset, bytes)))
 }
 
@@ -246,9 +246,9 @@ fn check(record: &Record, line: usize) -> Result<(), LinesError> {
 mod tests {
     use super::*;
     use crate::record::{ApplicationId, Descriptor, FileId, Operation, Request, header};
-    use crate::runs::runs;
+    use crate::runs::{Run, runs};
 
-    fn line_of(record: &Record, further: &[Run]) -> String {
+    fn line_of(record: &Record, further: &[Regions]) -> String {
         let mut line = Vec::new();
         write_call(&mut line, record, further).expect("a vector takes all");
         String::from_utf8(line).expect("JSON is text")
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn the_regions_of_a_call_are_read_as_requests_of_their_own() {
         let call = (0..1_000).map(|index| 10 * index).chain([77, 3]);
-        let regions: Vec<Run> = runs(call.clone().skip(1).map(|offset| (offset, 10))).collect();
+        let regions = Regions::gather(runs(call.clone().skip(1).map(|offset| (offset, 10))));
         let text = line_of(&request(0), &regions) + &line(&request(5));
         assert_eq!(text.lines().count(), 2);
         let read: Result<Vec<Record>, _> = Lines::new(text.as_bytes()).expect("it begins").collect();
@@ -301,10 +301,14 @@ mod tests {
     fn regions_that_nobody_can_ask_for_are_an_error() {
         let endless = Run { offset: 0, bytes: 0, times: u64::MAX, stride: 0 };
         for (record, run, expected) in [
-            (request(1), endless, "line 1: a run of regions [offset, bytes, times, stride] has"),
+            (
+                request(1),
+                endless,
+                "line 1: further regions end below 2^63, and a run [offset, bytes, times, stride] has",
+            ),
             (header(1, "sfio", ""), Run::one(1, 1), "line 1: it has further regions, which only"),
         ] {
-            let text = line_of(&record, &[run]);
+            let text = line_of(&record, &[Regions::Run(run)]);
             let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
             assert!(error.to_string().starts_with(expected), "{error}");
         }
@@ -317,7 +321,7 @@ mod tests {
             header.format = found;
             let text = line(&Record::Header(header));
             let error = Lines::new(text.as_bytes()).expect("it begins").find_map(Result::err).expect("one");
-            assert_eq!(error.to_string(), format!("line 1: it has format {found}; expected 1 to 2"));
+            assert_eq!(error.to_string(), format!("line 1: it has format {found}; expected 1 to 3"));
         }
     }
 

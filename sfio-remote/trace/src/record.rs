@@ -77,8 +77,8 @@ pub struct Header {
     pub timestamp_unit: String,
 }
 
-/// The version of the record format. Since version 2 a line may have further regions.
-pub const FORMAT_VERSION: u32 = 2;
+/// The version of the record format. Since version 2 a line may have further regions, since version 3 as lists, too.
+pub const FORMAT_VERSION: u32 = 3;
 
 /// A job begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Regions of one call, as runs of equal length and equal distance.
 //!
 //! A call may ask for a million regions of eight bytes. A line for each of them costs more to write than they cost to
-//! move; most such lists are regular, and those that are not are two numbers for each region here.
+//! move, and most such lists are regular: then they are a few numbers. [Others](crate::regions) are listed.
 
 use serde::{Deserialize, Serialize, Serializer};
 

@@ -17,7 +17,8 @@ use sfio_trace::record::{
     ApplicationExit, ApplicationId, ApplicationLoad, ClientId, Close, Descriptor, FileId, Micros, Open,
     Operation, Physical, Record, Request, header,
 };
-use sfio_trace::runs::{Run, runs};
+use sfio_trace::regions::Regions;
+use sfio_trace::runs::runs;
 use zstd::stream::write::Encoder;
 
 /// The trace of every command and member of `sfio` goes to the file that this environment variable names.
@@ -26,7 +27,7 @@ pub(crate) const VARIABLE: &str = "SFIO_TRACE";
 /// Lines that wait for the thread that writes; then callers wait, too, so that none is lost.
 const WAITING: usize = 1 << 10;
 
-/// Runs of regions that stand in one line at most: 33 MB wait for the thread that writes.
+/// Runs of regions that stand in one line at most: 42 MB wait for the thread that writes.
 const RUNS: usize = 1 << 10;
 
 /// What a crash takes away is at most what came in so long.
@@ -35,7 +36,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// A process has one job, which has one process.
 const CLIENT: ClientId = ClientId(0);
 
-/// Lines of numbers that follow no rule become smaller and cost half as much with it as with zstd's usual level, 3.
+/// Numbers that follow no rule become as small with it and cost half as much as with zstd's usual level, 3.
 const ZSTD_LEVEL: i32 = 1;
 
 /// So many bytes of text are gathered before they are compressed, or written.
@@ -45,7 +46,7 @@ const BUFFER: usize = 1 << 17;
 struct Line {
     record: Record,
     /// The other regions of the same call.
-    further: Vec<Run>,
+    further: Vec<Regions>,
 }
 
 impl From<Record> for Line {
@@ -110,10 +111,8 @@ impl Recorder {
         while let Some(first) = runs.next() {
             let ((offset, bytes), rest) = first.split_first();
             if let Some(record) = record.elsewhere(offset, bytes) {
-                self.push(Line {
-                    record,
-                    further: rest.into_iter().chain(runs.by_ref().take(RUNS)).collect(),
-                });
+                let further = Regions::gather(rest.into_iter().chain(runs.by_ref().take(RUNS)));
+                self.push(Line { record, further });
             }
         }
     }
