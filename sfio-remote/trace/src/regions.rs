@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::runs::Run;
 
-/// Runs of at most so many regions are listed if they touch others: any two regions are a run.
+/// Runs of at most so many regions are listed where another one stands beside them: any two regions are a run.
 const SHORT_RUN: u64 = 2;
 
 /// Regions of one call, all of the same length.
@@ -68,7 +68,7 @@ impl Regions {
         }
     }
 
-    /// Whether a run is short, follows none that is long, and has regions of the same length.
+    /// Whether a run that comes next is to be listed with these: neither follows a rule, and all have the same length.
     fn goes_on_with(&self, run: &Run) -> bool {
         let (is_short, own_bytes) = match self {
             Regions::Run(own) => (own.times <= SHORT_RUN, own.bytes),
