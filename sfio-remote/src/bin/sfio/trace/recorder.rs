@@ -119,7 +119,7 @@ impl Recorder {
         while let Some(first) = runs.next() {
             let ((offset, bytes), rest) = first.split_first();
             if let Some(record) = record.elsewhere(offset, bytes) {
-                let further = Regions::gather(rest.into_iter().chain(runs.by_ref().take(RUNS)));
+                let further = Regions::gather(rest.into_iter().chain(runs.by_ref()).take(RUNS));
                 self.push(Line { record, further });
             }
         }
