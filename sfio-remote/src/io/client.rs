@@ -136,7 +136,7 @@ impl SfioClient {
         from_disk: bool,
     ) -> Result<Bytes> {
         let list = ReadList::new([region]).map_err(OperationError::from)?;
-        let regions = list.regions().to_vec();
+        let regions = list.shared_regions();
         let read = self.call(ReadUnopened { name: name.clone(), stripe_unit, list, from_disk });
         let read = observed(self.observer(), (name, false, &regions), read).await?;
         Ok(read.into_vec().pop().unwrap_or_default())

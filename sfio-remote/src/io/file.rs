@@ -17,7 +17,7 @@ use crate::client::operations::{
 use crate::client::{Action, Durability, FileId, FileStat, Layout, OpenMode, OperationError};
 use crate::collective::FileShape;
 use crate::compression::Compression;
-use crate::distribution::{Distribution, DistributionError, Region, StripeUnit, Structure, SubfileIndex};
+use crate::distribution::{Distribution, DistributionError, StripeUnit, Structure, SubfileIndex};
 use crate::io_node::ErrorCounters;
 use crate::name::FileName;
 use crate::request::{ReadList, RegionsRead, WriteList};
@@ -208,7 +208,7 @@ impl StripedFile {
     /// If an I/O node fails.
     pub async fn read(&self, list: ReadList) -> Result<RegionsRead> {
         let list = self.planned(list, |list| list.regions().len(), ReadList::plan).await;
-        let regions = self.regions(list.regions());
+        let regions = list.shared_regions();
         let call = self.open.client.call(Read { file: self.open.file, list });
         observed(self.open.client.observer(), (self.open.layout.name(), false, &regions), call).await
     }
@@ -251,7 +251,7 @@ impl StripedFile {
     }
 
     async fn send(&self, list: WriteList, durable: bool) -> Result<()> {
-        let regions = self.regions(list.regions());
+        let regions = list.shared_regions();
         let call = self.open.client.call(Write { file: self.open.file, list, durable });
         observed(self.open.client.observer(), (self.open.layout.name(), true, &regions), call).await
     }
@@ -259,7 +259,7 @@ impl StripedFile {
     /// Writes a rank's share of a collective call, which extends no subfile beyond what is written to it.
     pub(super) async fn write_share(&self, list: WriteList) -> Result<()> {
         let list = self.planned(list, |list| list.regions().len(), WriteList::plan).await;
-        let regions = self.regions(list.regions());
+        let regions = list.shared_regions();
         let call = self.open.client.call(WriteShare { file: self.open.file, list });
         observed(self.open.client.observer(), (self.open.layout.name(), true, &regions), call).await
     }
@@ -267,11 +267,6 @@ impl StripedFile {
     /// Does something with some of the subfiles.
     pub(super) async fn keep(&self, subfiles: Vec<SubfileIndex>, task: KeepTask) -> Result<()> {
         self.open.client.call(Keep { file: self.open.file, subfiles, task }).await
-    }
-
-    /// The regions of a list that an operation is about to take along, if an observer wants to know them.
-    fn regions(&self, regions: &[Region]) -> Vec<Region> {
-        self.open.client.observer().map_or_else(Vec::new, |_| regions.to_vec())
     }
 
     /// Begins to read and comes back; the [`Submission`] tells when it is done.

@@ -1,6 +1,7 @@
 //! What a caller wants to read or write: regions of the logical file, each with its memory.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
@@ -60,14 +61,15 @@ pub struct ReadList {
 /// A [`ReadList`] and the memory that it is read into.
 #[derive(Debug)]
 pub struct ReadBuffer {
-    pub(super) regions: Vec<Region>,
+    pub(super) regions: Arc<Vec<Region>>,
     pub(super) memory: ReadMemory,
 }
 
 /// The regions of a list, and what was planned for them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
-    pub(super) regions: Vec<Region>,
+    /// An observer holds them, too, as long as the list is under way.
+    pub(super) regions: Arc<Vec<Region>>,
     pub(super) plan: Option<Plan>,
     pub(super) granularity: Granularity,
 }
@@ -148,6 +150,11 @@ impl WriteList {
         &self.scope.regions
     }
 
+    /// The regions, for somebody who needs them longer than the list.
+    pub(crate) fn shared_regions(&self) -> Arc<Vec<Region>> {
+        Arc::clone(&self.scope.regions)
+    }
+
     /// The same list with another granularity.
     pub fn granularity(mut self, granularity: Granularity) -> WriteList {
         self.scope.granularity = granularity;
@@ -205,6 +212,11 @@ impl ReadList {
         &self.scope.regions
     }
 
+    /// The regions, for somebody who needs them longer than the list.
+    pub(crate) fn shared_regions(&self) -> Arc<Vec<Region>> {
+        Arc::clone(&self.scope.regions)
+    }
+
     /// The same list with another granularity.
     pub fn granularity(mut self, granularity: Granularity) -> ReadList {
         self.scope.granularity = granularity;
@@ -219,7 +231,7 @@ impl Scope {
         };
         let regions = regions.into_iter().enumerate().map(region).collect::<Result<Vec<_>, _>>()?;
         match u32::try_from(regions.len()) {
-            Ok(_) => Ok(Scope { regions, plan: None, granularity: Granularity::List }),
+            Ok(_) => Ok(Scope { regions: Arc::new(regions), plan: None, granularity: Granularity::List }),
             Err(_) => Err(ListError::TooManyRegions(regions.len())),
         }
     }
