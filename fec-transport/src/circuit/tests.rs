@@ -203,7 +203,7 @@ fn a_set_up_of_another_version_is_refused_with_the_reason() {
     let CircuitEvent::Refused { circuit: refused, notice } = row.event(ORIGINATOR) else { panic!("refused") };
     assert_eq!((refused, notice.by.as_str()), (circuit, "relay"));
     assert!(
-        notice.reason.contains("of version 1 of the protocol, and I speak version 3"),
+        notice.reason.contains("of version 1 of the protocol, and I speak version 4"),
         "{}",
         notice.reason
     );

@@ -16,7 +16,7 @@ use super::seal::SealKey;
 use crate::keys::Identity;
 
 const PATTERN: &str = "Noise_IK_25519_AESGCM_SHA256";
-const PROLOGUE: &[u8] = b"fec-transport 3";
+const PROLOGUE: &[u8] = b"fec-transport 4";
 /// The longest handshake message, in bytes: it must fit into a set-up's payload.
 const MAX_MESSAGE: usize = 512;
 

@@ -21,6 +21,8 @@ use crate::transmit::Transmit;
 /// What is asked of the kernel for each direction: 20 ms at 3 Gbit/s, the longest that the driver's task may be kept
 /// from running. The kernel gives what net.core.rmem_max and wmem_max allow, often less.
 const SOCKET_BUFFER: usize = 8 * 1024 * 1024;
+/// Of what a system says that a socket holds, its own bookkeeping takes as much as the packets.
+const KERNELS_SHARE: usize = 2;
 
 /// What has passed the data plane's sockets, in datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -63,6 +65,8 @@ pub(super) struct DataSocket {
     is_ipv6: bool,
     outbox: Outbox,
     counts: DataCounts,
+    /// Bytes of packets that it holds until somebody reads, if that is known.
+    holds: Option<usize>,
 }
 
 impl DataSocket {
@@ -72,17 +76,23 @@ impl DataSocket {
     /// Outside of a tokio runtime.
     pub(super) fn new(socket: UdpSocket) -> io::Result<DataSocket> {
         let state = UdpSocketState::new((&socket).into())?;
-        enlarge_buffers(&socket, &state);
+        let holds = enlarge_buffers(&socket, &state);
         #[cfg(target_os = "linux")]
         forgo_destinations(&socket)?;
         let is_ipv6 = socket.local_addr()?.is_ipv6();
         let socket = WatchedSocket::new(socket)?;
-        Ok(DataSocket { socket, state, is_ipv6, outbox: Outbox::default(), counts: DataCounts::default() })
+        let (outbox, counts) = (Outbox::default(), DataCounts::default());
+        Ok(DataSocket { socket, state, is_ipv6, outbox, counts, holds })
     }
 
     /// Where it is bound.
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.get().local_addr()
+    }
+
+    /// Bytes of packets that it holds until somebody reads, if that is known.
+    pub(super) fn holds(&self) -> Option<usize> {
+        self.holds
     }
 
     /// What has passed so far.
@@ -200,8 +210,9 @@ fn forgo_destinations(socket: &UdpSocket) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for large buffers, and says what to do where the kernel gives small ones.
-fn enlarge_buffers(socket: &UdpSocket, state: &UdpSocketState) {
+/// Asks for large buffers, and says what to do where the kernel gives small ones. Gives how many bytes of packets the
+/// socket holds, if that is known.
+fn enlarge_buffers(socket: &UdpSocket, state: &UdpSocketState) -> Option<usize> {
     let asked = [
         state.set_send_buffer_size(socket.into(), SOCKET_BUFFER),
         state.set_recv_buffer_size(socket.into(), SOCKET_BUFFER),
@@ -210,15 +221,14 @@ fn enlarge_buffers(socket: &UdpSocket, state: &UdpSocketState) {
         tracing::debug!(%error, "the kernel refuses larger socket buffers");
     }
     let given = [state.send_buffer_size(socket.into()), state.recv_buffer_size(socket.into())];
-    for (given, direction, sysctl) in
-        [(&given[0], "send", "net.core.wmem_max"), (&given[1], "receive", "net.core.rmem_max")]
-    {
+    let received = "peers send more slowly above some Gbit/s, and packets that are relayed here may be lost";
+    for (given, direction, effect, sysctl) in [
+        (&given[0], "send", "above some Gbit/s packets wait for it", "net.core.wmem_max"),
+        (&given[1], "receive", received, "net.core.rmem_max"),
+    ] {
         if let Some(bytes) = given.as_ref().ok().filter(|bytes| is_small(**bytes)) {
-            tracing::warn!(
-                bytes,
-                "the kernel gives a small {direction} buffer; above some 100 Mbit/s packets may be lost here: \
-                 sysctl -w {sysctl}={SOCKET_BUFFER}"
-            );
+            let larger = format_args!("sysctl -w {sysctl}={SOCKET_BUFFER}");
+            tracing::warn!(bytes, "the kernel gives a small {direction} buffer; {effect}: {larger}");
         }
     }
     tracing::info!(
@@ -229,6 +239,8 @@ fn enlarge_buffers(socket: &UdpSocket, state: &UdpSocketState) {
         gro = state.gro_segments(),
         "the data socket's buffers in bytes, and datagrams per call"
     );
+    let [_, receive] = given;
+    receive.ok().map(|bytes| bytes / KERNELS_SHARE)
 }
 
 /// Whether the kernel gave less than half of what was asked for. Linux reports twice what it grants, for its own

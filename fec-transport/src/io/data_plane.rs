@@ -88,6 +88,11 @@ impl DataPlane {
         self.sockets[slot].socket.as_ref()?.local_addr().ok()
     }
 
+    /// Bytes of packets that the smallest socket holds until somebody reads, if that is known.
+    pub(super) fn holds(&self) -> Option<usize> {
+        self.open_sockets().filter_map(DataSocket::holds).min()
+    }
+
     /// What has passed all sockets so far.
     pub(super) fn counts(&self) -> DataCounts {
         let here = DataCounts { thrown_away: self.arrivals.thrown_away(), ..self.earlier };

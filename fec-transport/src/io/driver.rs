@@ -218,6 +218,9 @@ impl<A: Application, H> Driver<A, H> {
             None => Sockets::for_local(self.node.overlay(), self.node.member(), local)?,
         };
         self.data.open(local, sockets.data)?;
+        if let Some(bytes) = self.data.holds() {
+            self.node.set_intake(bytes as u64);
+        }
         self.control.open(local.clone(), sockets.control)?;
         if let Some((uplink, incarnation)) = local.as_ref().zip(found) {
             self.uplinks.opened(uplink, incarnation);

@@ -355,6 +355,12 @@ impl Node {
         self.circuits.set_calendar(now, since_epoch);
     }
 
+    /// The sockets that packets come in by hold so many bytes of them while nobody reads there: peers are told what
+    /// their part is, and have no more on the way. Until this is told it is 4 MiB.
+    pub fn set_intake(&mut self, bytes: u64) {
+        self.sessions.set_intake(bytes);
+    }
+
     /// Acts on all timers that have run out.
     pub fn handle_timeout(&mut self, now: Time) {
         self.now = now;

@@ -16,7 +16,7 @@ use crate::routes::detour::Health;
 use crate::routes::dialler::Attempt;
 use crate::session::{
     Bottlenecks, Job, JobResult, Name, Path, PathId, PathState, PeerLimits, Role, SendPool, Session,
-    SessionSetUp, SharedPool,
+    SessionSetUp, SharedIntake, SharedPool,
 };
 use crate::shares::has_place;
 use crate::time::Time;
@@ -84,6 +84,7 @@ pub(super) struct Sessions {
     turn: SessionId,
     window_pool: SharedPool,
     send_pool: SendPool,
+    intake: SharedIntake,
     /// The links that the paths of all sessions cross.
     bottlenecks: Bottlenecks,
     events: VecDeque<Event>,
@@ -101,6 +102,7 @@ impl Sessions {
         Sessions {
             window_pool: SharedPool::new(config.limits.node_receive_memory),
             send_pool: SendPool::new(config.limits.node_send_memory),
+            intake: SharedIntake::default(),
             me,
             identity,
             config,
@@ -119,6 +121,11 @@ impl Sessions {
             over: VecDeque::new(),
             is_draining: false,
         }
+    }
+
+    /// The sockets that packets come in by hold so many bytes of them.
+    pub(super) fn set_intake(&self, bytes: u64) {
+        self.intake.set_bytes(bytes);
     }
 
     pub(super) fn identity(&self) -> &Identity {
@@ -556,8 +563,19 @@ impl Sessions {
         let span =
             tracing::info_span!("session", id = id.0, peer = member, incoming = role == Role::Responder);
         let (pool, send_pool) = (self.window_pool.clone(), self.send_pool.clone());
-        let set_up =
-            SessionSetUp { name, keys, identity, peer_key, peer_limits, random, span, pool, send_pool };
+        let intake = self.intake.clone();
+        let set_up = SessionSetUp {
+            name,
+            keys,
+            identity,
+            peer_key,
+            peer_limits,
+            random,
+            span,
+            pool,
+            send_pool,
+            intake,
+        };
         self.by_id.insert(id, Box::new(Session::new(set_up, Arc::clone(&self.config), now)));
         self.alarms.touch(id);
     }

@@ -9,6 +9,7 @@ mod block;
 mod code;
 mod delivery;
 pub(crate) mod epochs;
+mod intake;
 mod job;
 mod lifecycle;
 mod misbehaviour;
@@ -36,6 +37,7 @@ use tracing::Span;
 #[cfg(feature = "io")]
 pub(crate) use code::limit_kernel;
 pub use delivery::{Delivery, Gap};
+pub(crate) use intake::SharedIntake;
 pub use job::{Job, JobResult};
 pub(crate) use lifecycle::Name;
 pub(crate) use outgoing::SendPool;
@@ -58,6 +60,7 @@ use crate::event::{CloseReason, Event, StreamError, StreamId};
 use crate::keys::Identity;
 use crate::time::Time;
 use epochs::{Ends, Epochs};
+use intake::Intake;
 use job::{Done, Work};
 use lifecycle::Lifecycle;
 use outgoing::Outgoing;
@@ -82,6 +85,8 @@ pub(crate) struct SessionSetUp {
     pub(crate) pool: SharedPool,
     /// The memory for what was written and is not acknowledged, which they share as well.
     pub(crate) send_pool: SendPool,
+    /// What the node's sockets hold, which they share, too.
+    pub(crate) intake: SharedIntake,
 }
 
 /// A session.
@@ -150,7 +155,7 @@ impl Session {
             lifecycle: Lifecycle::new(now, name, set_up.span),
             paths: Paths::new(now, name.id, Arc::clone(&config), receipts),
             streams: StreamsState::new(name.id, name.role, &config.limits, peer_limits, outgoing),
-            reporting: Reporting::new(now),
+            reporting: Reporting::new(now, Intake::new(set_up.intake)),
             sender: Sender::new(&config, now),
             receiver: Receiver::new(&config.limits, set_up.pool, name.peer.member),
             epochs: Epochs::new(ends, config.sealing.clone(), set_up.keys.packets, random, now),

@@ -220,7 +220,8 @@ impl Session {
             let (floor, blocks) = self.receiver.report(self.paths.reported());
             let sequence = self.reporting.next(now, self.receiver.is_waiting());
             let paths = self.paths.report_arrivals(|paths| blocks.room_for_words(paths));
-            let report = Report { sequence, sent_us: now.as_micros(), paths, floor, blocks };
+            let (sent_us, intake) = (now.as_micros(), self.reporting.intake(now));
+            let report = Report { sequence, sent_us, intake, paths, floor, blocks };
             self.reporting.send(report, self.paths.for_report(now).collect());
         }
         let (path, report) = self.reporting.next_copy()?;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::intake::Intake;
 use super::paths::PathId;
 use crate::time::Time;
 use crate::wire::report::Report;
@@ -14,8 +15,8 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Data that justifies a report before the longest interval is over: with two reports of 400 bytes, 2 % of it.
 const BYTES_PER_REPORT: usize = 40_000;
-/// So much data is reported at once, or the sender's window would close: a quarter of it.
-const BYTES_OF_WINDOW: usize = 1 << 20;
+/// So much of what the sender may have on the way is reported at once, or its window would close.
+const SHARE_OF_WINDOW: u64 = 4;
 
 /// The receiver's clock of reports.
 #[derive(Debug)]
@@ -24,7 +25,10 @@ pub(crate) struct Reporting {
     last: Time,
     due: Option<Time>,
     pause: Duration,
+    /// Bytes that have come since the last one.
     bytes: usize,
+    /// What the sender may have on the way, which reports tell.
+    intake: Intake,
     /// A report that was made, and the paths on which it is still to be sent.
     pending: Option<Pending>,
     /// What a peer that breaks the rules makes of its reports.
@@ -42,13 +46,14 @@ struct Pending {
 }
 
 impl Reporting {
-    pub(crate) fn new(now: Time) -> Reporting {
+    pub(crate) fn new(now: Time, intake: Intake) -> Reporting {
         Reporting {
             sequence: 0,
             last: now,
             due: None,
             pause: LONGEST_INTERVAL,
             bytes: 0,
+            intake,
             pending: None,
             #[cfg(test)]
             lie: None,
@@ -58,9 +63,11 @@ impl Reporting {
     /// Data has arrived.
     pub(crate) fn on_data(&mut self, now: Time, bytes: usize, round_trip: Duration) {
         self.bytes += bytes;
+        self.intake.on_data(bytes);
         self.pause = LONGEST_INTERVAL;
+        let of_window = ((self.intake.part() / SHARE_OF_WINDOW) as usize).max(BYTES_PER_REPORT);
         let interval = match self.bytes {
-            BYTES_OF_WINDOW.. => Duration::ZERO,
+            bytes if bytes >= of_window => Duration::ZERO,
             BYTES_PER_REPORT.. => (round_trip / 16).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
             _ => LONGEST_INTERVAL,
         };
@@ -116,6 +123,11 @@ impl Reporting {
         self.lie = Some(lie);
     }
 
+    /// What the sender may have on the way to our sockets, in bytes.
+    pub(crate) fn intake(&mut self, now: Time) -> u64 {
+        self.intake.share(now)
+    }
+
     #[cfg(test)]
     pub(super) fn use_up(&mut self) {
         self.sequence = u32::MAX;
@@ -136,24 +148,43 @@ impl Reporting {
 mod tests {
     use super::*;
 
+    use super::super::intake::SharedIntake;
+
     const RTT: Duration = Duration::from_millis(50);
+
+    fn reporting() -> Reporting {
+        Reporting::new(Time::ZERO, Intake::new(SharedIntake::default()))
+    }
 
     #[test]
     fn reports_follow_data_and_fall_silent_after_it() {
-        let mut reporting = Reporting::new(Time::ZERO);
+        let mut reporting = reporting();
         reporting.on_data(Time::ZERO, 100, RTT);
         assert_eq!(reporting.due(), Some(Time::ZERO + LONGEST_INTERVAL));
         reporting.on_data(Time::ZERO, BYTES_PER_REPORT, RTT);
         assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 16));
-        reporting.on_data(Time::ZERO + RTT / 32, BYTES_OF_WINDOW, RTT);
+        // The sockets hold 4 MiB, and a quarter of them has come.
+        reporting.on_data(Time::ZERO + RTT / 32, 1 << 20, RTT);
         assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 32));
         assert_eq!(reporting.next(Time::ZERO + RTT, false), 1);
         assert_eq!(reporting.due(), None);
     }
 
     #[test]
+    fn where_the_sockets_hold_little_less_of_it_is_worth_a_report() {
+        let shared = SharedIntake::default();
+        shared.set_bytes(208 << 10);
+        let mut reporting = Reporting::new(Time::ZERO, Intake::new(shared));
+        reporting.on_data(Time::ZERO, 51 << 10, RTT);
+        assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 16));
+        reporting.on_data(Time::ZERO, 1 << 10, RTT);
+        assert_eq!(reporting.due(), Some(Time::ZERO));
+        assert_eq!(reporting.intake(Time::ZERO), 208 << 10);
+    }
+
+    #[test]
     fn while_a_block_is_open_reports_go_on_ever_more_seldom() {
-        let mut reporting = Reporting::new(Time::ZERO);
+        let mut reporting = reporting();
         let mut now = Time::ZERO;
         let mut pauses = Vec::new();
         for _ in 0..12 {

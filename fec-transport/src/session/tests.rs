@@ -17,6 +17,8 @@ use crate::wire::report::Report;
 
 struct Pair {
     bottlenecks: [Bottlenecks; 2],
+    /// What the sockets of each end hold.
+    intakes: [SharedIntake; 2],
     now: Time,
     ends: [Session; 2],
 }
@@ -43,6 +45,7 @@ fn pair(config: Config) -> Pair {
     let config = Arc::new(config);
     let keys = [client.public().x25519, server.public().x25519];
     let identities = [Arc::new(client), Arc::new(server)];
+    let intakes = [SharedIntake::default(), SharedIntake::default()];
     let session = |number: usize, role, session_keys| {
         let limits =
             PeerLimits { initial_window: config.limits.initial_window, streams: config.limits.streams };
@@ -56,6 +59,7 @@ fn pair(config: Config) -> Pair {
             span: Span::none(),
             pool: SharedPool::new(1 << 30),
             send_pool: SendPool::new(config.limits.node_send_memory),
+            intake: intakes[number].clone(),
         };
         let mut session = Session::new(set_up, Arc::clone(&config), Time::ZERO);
         for id in [1, 2] {
@@ -79,6 +83,7 @@ fn pair(config: Config) -> Pair {
         now: Time::ZERO,
         bottlenecks: Default::default(),
         ends: [session(CLIENT, Role::Initiator, client_keys), session(SERVER, Role::Responder, server_keys)],
+        intakes,
     }
 }
 
@@ -209,6 +214,24 @@ fn the_reader_holds_the_writer_back_and_lets_it_go_on() {
 }
 
 #[test]
+fn the_paths_share_what_the_peers_sockets_hold_and_each_may_send_a_run() {
+    let mut pair = Pair::opened(Config::default());
+    let stream = pair.ends[CLIENT].open_stream().expect("there is room");
+    let mut told = |bytes| {
+        pair.intakes[SERVER].set_bytes(bytes);
+        pair.ends[CLIENT].streams().write(pair.now, stream.number, &[1; 9_000]).expect("open");
+        pair.run(WHILE, |_, _| true);
+        pair.ends[CLIENT].paths.rooms()
+    };
+    // The two paths have the same rate.
+    let near = |rooms: Vec<u64>, bytes: u64| rooms.iter().all(|room| room.abs_diff(bytes) < bytes / 10);
+    let rooms = [400 << 10, 1 << 30, 10].map(&mut told);
+    assert!(near(rooms[0].clone(), 200 << 10), "{rooms:?}");
+    assert!(near(rooms[1].clone(), 2 << 20), "no more than 4 MiB: {rooms:?}");
+    assert_eq!(rooms[2], [64 << 10; 2]);
+}
+
+#[test]
 fn the_peers_limit_of_streams_holds_and_moves_on() {
     let mut config = Config::default();
     config.limits.streams = 2;
@@ -333,7 +356,14 @@ fn a_receiver_that_claims_what_did_not_arrive_is_cut_off() {
 fn wire_report(highest: u64, floor: u32) -> Report {
     let arrived = crate::wire::report::Arrived { words: vec![1 << (highest % 64)], proof: 0 };
     let path = crate::wire::report::PathReport { path: 1, highest, arrival_us: 0, arrived };
-    Report { sequence: 1000, sent_us: 0, paths: vec![path], floor, blocks: Default::default() }
+    Report {
+        sequence: 1000,
+        sent_us: 0,
+        intake: 1 << 20,
+        paths: vec![path],
+        floor,
+        blocks: Default::default(),
+    }
 }
 
 #[test]

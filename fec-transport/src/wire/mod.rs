@@ -18,7 +18,7 @@ pub(crate) mod symbol;
 pub(crate) use reader::{Malformed, Reader, Writer};
 
 /// The version of both planes; a set-up of another version is dropped.
-pub(crate) const PROTOCOL_VERSION: u8 = 3;
+pub(crate) const PROTOCOL_VERSION: u8 = 4;
 
 /// Bytes of IPv4 and UDP headers: pacing and policing count what the link carries.
 pub(crate) const IP_UDP_HEADERS: usize = 28;

@@ -1,14 +1,15 @@
 //! What a receiver tells the sender: per path what arrived, per open block its rank.
 //!
 //! ```text
-//! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock)
+//! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock) | intake (16, KiB)
 //! | number of paths (8) | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
 //!                         number of words (8), per word 64 packets, the last word that of the highest number
 //! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
 //! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
 //! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive
-//! or of all their receipts (docs/decisions/receipts.md). All blocks below `floor` are complete. Of blocks from `floor
+//! or of all their receipts (docs/decisions/receipts.md). The intake is what the sender's packets may fill of the
+//! receiver's sockets while nobody reads there. All blocks below `floor` are complete. Of blocks from `floor
 //! + span` on nothing has arrived, unless the report was `cut` short: then nothing is said of them.
 
 use super::packet::Kind;
@@ -21,9 +22,10 @@ pub(crate) const MAX_REPORTED_BLOCKS: usize = 480;
 /// carries.
 const MAX_REPORT: usize = 1_184;
 /// Bytes of a report without paths and blocks, and of a path without words.
-const FIXED: usize = 20;
+const FIXED: usize = 22;
 const PER_PATH: usize = 23;
 const WORD_BYTES: usize = 8;
+const KIB: u64 = 1 << 10;
 /// Bytes for the ranks of one report, if its paths leave so much with one word each.
 const MAX_RANK_BYTES: usize = 352;
 const CUT: u16 = 0x8000;
@@ -39,6 +41,8 @@ pub(crate) struct Report {
     pub(crate) sequence: u32,
     /// When it was sent, in µs of the receiver's clock.
     pub(crate) sent_us: u64,
+    /// What its packets may fill of the receiver's sockets, in bytes: told in whole KiB, 64 MiB at most.
+    pub(crate) intake: u64,
     pub(crate) paths: Vec<PathReport>,
     /// All blocks below are complete.
     pub(crate) floor: u32,
@@ -118,6 +122,7 @@ impl Report {
         out.put_u8(Kind::Report as u8);
         out.put_u32(self.sequence);
         out.put_u64(self.sent_us);
+        out.put_u16(u16::try_from(self.intake / KIB).unwrap_or(u16::MAX));
         out.put_u8(self.paths.len() as u8);
         for path in &self.paths {
             out.put_u32(path.path);
@@ -146,11 +151,12 @@ impl Report {
         reader.u8("kind")?;
         let sequence = reader.u32("report sequence number")?;
         let sent_us = time_us(&mut reader, "report time")?;
+        let intake = u64::from(reader.u16("intake")?) * KIB;
         let paths = parse_paths(&mut reader)?;
         let floor = reader.u32("report floor")?;
         let blocks = parse_blocks(&mut reader)?;
         reader.finish("report")?;
-        Ok(Report { sequence, sent_us, paths, floor, blocks })
+        Ok(Report { sequence, sent_us, intake, paths, floor, blocks })
     }
 }
 
@@ -228,7 +234,7 @@ mod tests {
     proptest! {
         #[test]
         fn parse_of_emit_is_identity(
-            sequence: u32, sent_us in 0..MAX_TIME_US, floor: u32, more in 0usize..130,
+            sequence: u32, sent_us in 0..MAX_TIME_US, kib: u16, floor: u32, more in 0usize..130,
             paths in proptest::collection::vec(path_report(), 0..=MAX_REPORTED_PATHS),
             ranks in proptest::collection::vec(proptest::option::of(0u16..=1024), 0..=MAX_REPORTED_BLOCKS),
         ) {
@@ -240,7 +246,7 @@ mod tests {
                 path.arrived.words.splice(0..0, std::iter::repeat_n(u64::MAX, more));
                 room -= more;
             }
-            let report = Report { sequence, sent_us, paths, floor, blocks };
+            let report = Report { sequence, sent_us, intake: u64::from(kib) * KIB, paths, floor, blocks };
             let mut out = Vec::new();
             report.emit(&mut out);
             prop_assert!(out.len() <= 1200);
@@ -254,11 +260,22 @@ mod tests {
             let report = |sent_us, arrival_us| {
                 let paths = vec![PathReport { arrival_us, ..path.clone() }];
                 let mut out = Vec::new();
-                Report { sequence: 1, sent_us, paths, floor: 0, blocks: BlockReport::default() }.emit(&mut out);
+                let blocks = BlockReport::default();
+                Report { sequence: 1, sent_us, intake: 0, paths, floor: 0, blocks }.emit(&mut out);
                 Report::parse(&out)
             };
             prop_assert!(report(1, 1).is_ok());
             prop_assert!(report(sent_us, 1).is_err() && report(1, arrival_us).is_err());
+        }
+
+        #[test]
+        fn an_intake_is_told_in_whole_kib_and_no_more_than_fits(intake: u64) {
+            let (sequence, sent_us, floor) = (1, 1, 0);
+            let mut out = Vec::new();
+            let blocks = BlockReport::default();
+            Report { sequence, sent_us, intake, paths: Vec::new(), floor, blocks }.emit(&mut out);
+            let told = Report::parse(&out).expect("well-formed").intake;
+            prop_assert_eq!(told, intake.min(u64::from(u16::MAX) * KIB) / KIB * KIB);
         }
 
         #[test]

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::session::rate::MOST_UNDER_WAY;
 use crate::time::Time;
 
 /// Packets of one path whose departure is remembered: 200 ms at 15 Gbit/s, 6 MB. Older ones are given up; a path with
@@ -16,6 +17,8 @@ pub(crate) struct Departures {
     departures: VecDeque<Departure>,
     /// The bytes of all of them.
     bytes: u64,
+    /// How many they may be beyond what the path carries in its smallest round trip; none until the peer has told.
+    room: Option<u64>,
     /// Packets that had to be forgotten before anything was known of them; the next acknowledgement covers them too.
     forgotten: (u64, u64),
     /// How often the session has had nothing to send by now.
@@ -83,6 +86,16 @@ impl Departures {
     /// Bytes that are not known to have arrived or to be lost, IP headers included; older ones are not counted.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The peer's sockets hold so many bytes of the path.
+    pub(crate) fn set_room(&mut self, bytes: u64) {
+        self.room = Some(bytes);
+    }
+
+    /// Bytes that the peer's sockets hold of the path.
+    pub(crate) fn room(&self) -> u64 {
+        self.room.unwrap_or(MOST_UNDER_WAY as u64)
     }
 
     /// The first packet number that is not known to have arrived or to be lost.

@@ -28,6 +28,7 @@ pub use path::{PathCounters, PathId, PathState, PathStatus};
 pub(crate) use width::NARROW_SYMBOL;
 
 use super::block::FlightFate;
+use super::rate::MOST_UNDER_WAY;
 use super::rate::bottlenecks::{Bottlenecks, CoupledPath};
 use super::sender::{LivingPath, Sender};
 use crate::config::Config;
@@ -47,6 +48,8 @@ const PATH_IDS: usize = 4;
 const SUSPICION: u32 = 4;
 /// On how many paths a report travels.
 const REPORT_COPIES: usize = 2;
+/// A path may have so many bytes on the way however little of the peer's sockets is left for it: a run of packets.
+const LEAST_ROOM: u64 = 64 << 10;
 /// A path on which something was heard so recently carries reports before others do: one that carries data and was not
 /// heard for longer is probably dead, in both directions.
 const HEARD_RECENTLY: Duration = Duration::from_millis(40);
@@ -274,6 +277,7 @@ impl Paths {
         sender: &mut Sender,
         bottlenecks: &mut Bottlenecks,
     ) -> Result<(), FalseClaim> {
+        self.share_room(report.intake);
         let receipts = self.receipts;
         for entry in &report.paths {
             if let Some(path) = self.get_mut(PathId(entry.path)) {
@@ -284,6 +288,22 @@ impl Paths {
         bottlenecks.couple(now, session, &mut self.coupled(), limit);
         self.judge(now, report.sent_us, sender);
         Ok(())
+    }
+
+    /// Gives each path its part of what the peer's sockets hold of the session, by their rates.
+    fn share_room(&mut self, intake: u64) {
+        let intake = intake.min(MOST_UNDER_WAY as u64);
+        let all: f64 = self.paths.iter().filter(|path| path.is_live()).map(Path::mean_rate).sum();
+        for path in &mut self.paths {
+            let share = if path.is_live() { path.mean_rate() / all } else { 0.0 };
+            path.set_room(((intake as f64 * share) as u64).max(LEAST_ROOM));
+        }
+    }
+
+    /// What the peer's sockets hold of each path.
+    #[cfg(test)]
+    pub(super) fn rooms(&self) -> Vec<u64> {
+        self.paths.iter().map(Path::room).collect()
     }
 
     /// Takes silent paths out of the schedule, now that the peer has sent a report at `sent_us` of its clock.

@@ -19,7 +19,7 @@ use crate::crypto::receipt::{Made, Receipts};
 use crate::overlay::{LinkId, MemberId, Route, RouteLink};
 use crate::session::block::FlightFate;
 use crate::session::rate::bottlenecks::CoupledPath;
-use crate::session::rate::{self, Feedback, RateController};
+use crate::session::rate::{Feedback, RateController};
 use crate::session::sender::LivingPath;
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
@@ -420,10 +420,21 @@ impl Path {
 
     /// If there is too much on the way: when all of it counts as lost. Until a report comes, one more run leaves then.
     fn window_opens_at(&self) -> Option<Time> {
-        let window =
-            rate::MOST_UNDER_WAY + self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
+        let carried = self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
+        let window = self.departures.room() as f64 + carried;
         let latest = self.departures.latest().filter(|_| self.departures.bytes() as f64 > window);
         latest.map(|latest| latest + self.loss_timeout())
+    }
+
+    /// The peer's sockets hold so many bytes of the path.
+    pub(super) fn set_room(&mut self, bytes: u64) {
+        self.departures.set_room(bytes);
+    }
+
+    /// How many those are.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> u64 {
+        self.departures.room()
     }
 
     /// Takes the path's part of a report that the peer sent at `sent_us` of its clock.
@@ -690,14 +701,16 @@ mod tests {
     #[test]
     fn no_more_is_on_the_way_than_a_socket_holds() {
         let mut path = new_path();
+        let room = 1_000_000;
+        path.set_room(room);
         path.round_trip.observe(Time::ZERO, Duration::ZERO);
         let now = Time::ZERO + Duration::from_secs(1);
-        let mut sent = 0.0;
-        while sent <= rate::MOST_UNDER_WAY {
+        let mut sent = 0;
+        while sent <= room {
             assert!(path.ready_at(now, 0) < now + path.loss_timeout(), "after {sent} bytes");
             path.take_number(now);
             path.weigh(60_000);
-            sent += 60_028.0;
+            sent += 60_028;
         }
         let opens = now + path.loss_timeout();
         assert_eq!(path.ready_at(now, 0), opens);

@@ -52,9 +52,8 @@ const INITIAL_RATE: f64 = 4e6;
 const LEAST_FIRST: f64 = 360e3;
 /// A path is never paced above this, bit/s.
 const MAX_RATE: f64 = 40e9;
-/// A path has no more bytes on the way than this and what it carries in a round trip without queues. More could stand
-/// in the peer's socket while its process does not run, and would be lost there (4 MiB of it, the kernel's share
-/// included).
+/// A path has no more bytes on the way than this and what it carries in a round trip without queues, and less if the
+/// peer says so: more could stand in the peer's socket while its process does not run, and would be lost there.
 pub(crate) const MOST_UNDER_WAY: f64 = (4 << 20) as f64;
 /// The standing queue, in seconds, of a session that sends [`TARGET_RATE`] over a link: long enough to be told from
 /// jitter, short enough for the 15 ms that design §6 allows.
