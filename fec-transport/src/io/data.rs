@@ -332,6 +332,20 @@ mod tests {
     /// Where a process was kept from running, the kernel tells how long a datagram has waited for it.
     #[cfg(target_os = "linux")]
     #[tokio::test]
+    async fn a_socket_holds_as_many_bytes_of_full_packets_as_it_says() {
+        let mut sender = open(loopback()).expect("a socket");
+        let mut receiver = open(loopback()).expect("a socket");
+        let to = receiver.local_addr().expect("bound");
+        let holds = receiver.holds().expect("the system tells");
+        let (size, of_a_run) = (1_448, 44);
+        let runs = holds / (size * of_a_run);
+        for _ in 0..runs {
+            send(&mut sender, Some(to), size, &vec![7; size * of_a_run]).await;
+        }
+        assert_eq!(receive_until(&mut receiver, runs * of_a_run).await.len(), runs * of_a_run);
+    }
+
+    #[tokio::test]
     async fn the_kernel_notes_when_a_datagram_came() {
         let mut socket = open(loopback()).expect("a socket");
         let peer = loopback();

@@ -356,7 +356,7 @@ impl Node {
     }
 
     /// The sockets that packets come in by hold so many bytes of them while nobody reads there: peers are told what
-    /// their part is, and have no more on the way. Until this is told it is 4 MiB.
+    /// their part is, and have no more on the way. Without this they are told nothing, and have 4 MiB.
     pub fn set_intake(&mut self, bytes: u64) {
         self.sessions.set_intake(bytes);
     }

@@ -1,13 +1,12 @@
 //! What the node's sockets hold while its process does not run, and how much of that the packets of a session may fill.
 //!
 //! A sender cannot see how large the receiver's socket is, nor who else sends there: with the buffers that Linux gives
-//! unless it is told otherwise, four in ten packets of a fast sender were lost in the socket, and of two fast senders
-//! one in twenty where buffers are large. So the receiver says in its reports what each of them may have on the way.
+//! unless it is told otherwise, fast senders lost there what took a third of repair and more. So the receiver says in its
+//! reports what each of them may have on the way (docs/decisions/rate-control.md).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::rate::MOST_UNDER_WAY;
 use crate::time::Time;
 
 /// A session has the part of the sockets that it has of all bytes that came in one to two of these.
@@ -17,28 +16,21 @@ const SPAN: Duration = Duration::from_millis(50);
 const LEAST: u64 = 64 << 10;
 
 /// What the sockets of a node hold, for all of its sessions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SharedIntake(Arc<Mutex<Sockets>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Sockets {
-    /// Bytes of packets that they hold.
-    bytes: u64,
+    /// Bytes of packets that they hold, if that is known.
+    bytes: Option<u64>,
     /// What came in for all sessions.
     arrived: Lately,
-}
-
-impl Default for SharedIntake {
-    fn default() -> SharedIntake {
-        let sockets = Sockets { bytes: MOST_UNDER_WAY as u64, arrived: Lately::default() };
-        SharedIntake(Arc::new(Mutex::new(sockets)))
-    }
 }
 
 impl SharedIntake {
     /// The sockets hold so many bytes of packets.
     pub(crate) fn set_bytes(&self, bytes: u64) {
-        self.sockets().bytes = bytes;
+        self.sockets().bytes = Some(bytes);
     }
 
     fn sockets(&self) -> MutexGuard<'_, Sockets> {
@@ -54,7 +46,7 @@ pub(super) struct Intake {
     arrived: Lately,
     /// Bytes that have come since all sessions were told.
     untold: u64,
-    part: u64,
+    part: Option<u64>,
 }
 
 impl Intake {
@@ -69,19 +61,19 @@ impl Intake {
     }
 
     /// Shares the sockets out anew: by what has come of the session, and of all of them. Gives what its packets may
-    /// fill, in bytes.
-    pub(super) fn share(&mut self, now: Time) -> u64 {
+    /// fill, in bytes, if it is known what the sockets hold.
+    pub(super) fn share(&mut self, now: Time) -> Option<u64> {
         let untold = std::mem::take(&mut self.untold);
         let own = self.arrived.add(now, untold);
         let mut sockets = self.shared.sockets();
         let all = sockets.arrived.add(now, untold);
         let share = if own < all { own as f64 / all as f64 } else { 1.0 };
-        self.part = ((sockets.bytes as f64 * share) as u64).max(LEAST);
+        self.part = sockets.bytes.map(|bytes| ((bytes as f64 * share) as u64).max(LEAST));
         self.part
     }
 
-    /// What its packets may fill, in bytes, as it was shared out last.
-    pub(super) fn part(&self) -> u64 {
+    /// The same, as it was shared out last.
+    pub(super) fn part(&self) -> Option<u64> {
         self.part
     }
 }
@@ -126,25 +118,30 @@ mod tests {
         let shared = SharedIntake::default();
         shared.set_bytes(1 << 20);
         let mut sessions = [1_usize, 3].map(|bytes| (bytes, Intake::new(shared.clone())));
-        let mut parts = [0, 0];
+        let mut parts = [None, None];
         for millis in 0..200 {
             for ((bytes, intake), part) in sessions.iter_mut().zip(&mut parts) {
                 intake.on_data(10_000 * *bytes);
                 *part = intake.share(at(millis));
             }
         }
-        let ideal = [1 << 18, 3 << 18];
-        assert!(
-            parts.iter().zip(ideal).all(|(part, ideal): (&u64, u64)| part.abs_diff(ideal) < ideal / 20),
-            "{parts:?}"
-        );
+        for (part, ideal) in parts.into_iter().zip([1_u64 << 18, 3 << 18]) {
+            assert!(part.is_some_and(|part| part.abs_diff(ideal) < ideal / 20), "{part:?}, {ideal}");
+        }
         let [(_, first), (_, second)] = &mut sessions;
         first.on_data(1);
-        assert_eq!(first.share(at(400)), 1 << 20, "the other one is silent");
+        assert_eq!(first.share(at(400)), Some(1 << 20), "the other one is silent");
         second.on_data(1_000_000);
         second.share(at(400));
-        assert_eq!(first.share(at(400)), LEAST);
-        assert_eq!(first.part(), LEAST);
+        assert_eq!(first.share(at(400)), Some(LEAST));
+        assert_eq!(first.part(), Some(LEAST));
+    }
+
+    #[test]
+    fn nothing_is_told_that_is_not_known() {
+        let mut intake = Intake::new(SharedIntake::default());
+        intake.on_data(5);
+        assert_eq!((intake.part(), intake.share(at(1))), (None, None));
     }
 
     #[test]
@@ -152,8 +149,8 @@ mod tests {
         let shared = SharedIntake::default();
         shared.set_bytes(208 << 10);
         let mut intake = Intake::new(shared);
-        assert_eq!(intake.part(), 208 << 10);
+        assert_eq!(intake.part(), Some(208 << 10));
         intake.on_data(5);
-        assert_eq!(intake.share(at(1)), 208 << 10);
+        assert_eq!(intake.share(at(1)), Some(208 << 10));
     }
 }

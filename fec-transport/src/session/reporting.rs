@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::intake::Intake;
 use super::paths::PathId;
+use super::rate::MOST_UNDER_WAY;
 use crate::time::Time;
 use crate::wire::report::Report;
 
@@ -15,7 +16,8 @@ const LONGEST_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Data that justifies a report before the longest interval is over: with two reports of 400 bytes, 2 % of it.
 const BYTES_PER_REPORT: usize = 40_000;
-/// So much of what the sender may have on the way is reported at once, or its window would close.
+/// A quarter of what the sender may have on the way is reported at once, or its window would close; of 4 MiB if nobody
+/// knows what that is.
 const SHARE_OF_WINDOW: u64 = 4;
 
 /// The receiver's clock of reports.
@@ -65,7 +67,8 @@ impl Reporting {
         self.bytes += bytes;
         self.intake.on_data(bytes);
         self.pause = LONGEST_INTERVAL;
-        let of_window = ((self.intake.part() / SHARE_OF_WINDOW) as usize).max(BYTES_PER_REPORT);
+        let window = self.intake.part().unwrap_or(MOST_UNDER_WAY as u64);
+        let of_window = ((window / SHARE_OF_WINDOW) as usize).max(BYTES_PER_REPORT);
         let interval = match self.bytes {
             bytes if bytes >= of_window => Duration::ZERO,
             BYTES_PER_REPORT.. => (round_trip / 16).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL),
@@ -123,8 +126,8 @@ impl Reporting {
         self.lie = Some(lie);
     }
 
-    /// What the sender may have on the way to our sockets, in bytes.
-    pub(crate) fn intake(&mut self, now: Time) -> u64 {
+    /// What the sender may have on the way to our sockets, in bytes, if that is known.
+    pub(crate) fn intake(&mut self, now: Time) -> Option<u64> {
         self.intake.share(now)
     }
 
@@ -179,7 +182,7 @@ mod tests {
         assert_eq!(reporting.due(), Some(Time::ZERO + RTT / 16));
         reporting.on_data(Time::ZERO, 1 << 10, RTT);
         assert_eq!(reporting.due(), Some(Time::ZERO));
-        assert_eq!(reporting.intake(Time::ZERO), 208 << 10);
+        assert_eq!(reporting.intake(Time::ZERO), Some(208 << 10));
     }
 
     #[test]

@@ -356,14 +356,7 @@ fn a_receiver_that_claims_what_did_not_arrive_is_cut_off() {
 fn wire_report(highest: u64, floor: u32) -> Report {
     let arrived = crate::wire::report::Arrived { words: vec![1 << (highest % 64)], proof: 0 };
     let path = crate::wire::report::PathReport { path: 1, highest, arrival_us: 0, arrived };
-    Report {
-        sequence: 1000,
-        sent_us: 0,
-        intake: 1 << 20,
-        paths: vec![path],
-        floor,
-        blocks: Default::default(),
-    }
+    Report { sequence: 1000, sent_us: 0, intake: None, paths: vec![path], floor, blocks: Default::default() }
 }
 
 #[test]

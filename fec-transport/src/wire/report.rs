@@ -1,15 +1,15 @@
 //! What a receiver tells the sender: per path what arrived, per open block its rank.
 //!
 //! ```text
-//! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock) | intake (16, KiB)
-//! | number of paths (8) | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
+//! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock)
+//! | told (1), number of paths (7) | if told: intake (16, KiB) | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
 //!                         number of words (8), per word 64 packets, the last word that of the highest number
 //! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
 //! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
 //! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive
 //! or of all their receipts (docs/decisions/receipts.md). The intake is what the sender's packets may fill of the
-//! receiver's sockets while nobody reads there. All blocks below `floor` are complete. Of blocks from `floor
+//! receiver's sockets while nobody reads there; a receiver that does not know it tells none. All blocks below `floor` are complete. Of blocks from `floor
 //! + span` on nothing has arrived, unless the report was `cut` short: then nothing is said of them.
 
 use super::packet::Kind;
@@ -26,6 +26,7 @@ const FIXED: usize = 22;
 const PER_PATH: usize = 23;
 const WORD_BYTES: usize = 8;
 const KIB: u64 = 1 << 10;
+const TOLD: u8 = 0x80;
 /// Bytes for the ranks of one report, if its paths leave so much with one word each.
 const MAX_RANK_BYTES: usize = 352;
 const CUT: u16 = 0x8000;
@@ -41,8 +42,9 @@ pub(crate) struct Report {
     pub(crate) sequence: u32,
     /// When it was sent, in µs of the receiver's clock.
     pub(crate) sent_us: u64,
-    /// What its packets may fill of the receiver's sockets, in bytes: told in whole KiB, 64 MiB at most.
-    pub(crate) intake: u64,
+    /// What its packets may fill of the receiver's sockets, in bytes, if that is known: told in whole KiB, 64 MiB at
+    /// most.
+    pub(crate) intake: Option<u64>,
     pub(crate) paths: Vec<PathReport>,
     /// All blocks below are complete.
     pub(crate) floor: u32,
@@ -122,8 +124,10 @@ impl Report {
         out.put_u8(Kind::Report as u8);
         out.put_u32(self.sequence);
         out.put_u64(self.sent_us);
-        out.put_u16(u16::try_from(self.intake / KIB).unwrap_or(u16::MAX));
-        out.put_u8(self.paths.len() as u8);
+        out.put_u8(self.paths.len() as u8 | if self.intake.is_some() { TOLD } else { 0 });
+        if let Some(intake) = self.intake {
+            out.put_u16(u16::try_from(intake / KIB).unwrap_or(u16::MAX));
+        }
         for path in &self.paths {
             out.put_u32(path.path);
             out.put_u48(path.highest);
@@ -151,8 +155,10 @@ impl Report {
         reader.u8("kind")?;
         let sequence = reader.u32("report sequence number")?;
         let sent_us = time_us(&mut reader, "report time")?;
-        let intake = u64::from(reader.u16("intake")?) * KIB;
-        let paths = parse_paths(&mut reader)?;
+        let count = reader.u8("number of paths")?;
+        let told = count & TOLD != 0;
+        let intake = told.then(|| reader.u16("intake")).transpose()?.map(|kib| u64::from(kib) * KIB);
+        let paths = parse_paths(&mut reader, usize::from(count & !TOLD))?;
         let floor = reader.u32("report floor")?;
         let blocks = parse_blocks(&mut reader)?;
         reader.finish("report")?;
@@ -160,8 +166,7 @@ impl Report {
     }
 }
 
-fn parse_paths(reader: &mut Reader<'_>) -> Result<Vec<PathReport>, Malformed> {
-    let count = usize::from(reader.u8("number of paths")?);
+fn parse_paths(reader: &mut Reader<'_>, count: usize) -> Result<Vec<PathReport>, Malformed> {
     if count > MAX_REPORTED_PATHS {
         return Err(Malformed::new("number of paths"));
     }
@@ -234,19 +239,20 @@ mod tests {
     proptest! {
         #[test]
         fn parse_of_emit_is_identity(
-            sequence: u32, sent_us in 0..MAX_TIME_US, kib: u16, floor: u32, more in 0usize..130,
+            sequence: u32, sent_us in 0..MAX_TIME_US, kib: Option<u16>, floor: u32, more in 0usize..130,
             paths in proptest::collection::vec(path_report(), 0..=MAX_REPORTED_PATHS),
             ranks in proptest::collection::vec(proptest::option::of(0u16..=1024), 0..=MAX_REPORTED_BLOCKS),
         ) {
             let blocks = BlockReport::fit(paths.len(), ranks.into_iter());
             let mut paths = paths;
+            let intake = kib.map(|kib| u64::from(kib) * KIB);
             let mut room = blocks.room_for_words(paths.len()) - paths.len();
             for path in &mut paths {
                 let more = room.min(more).min((path.highest / 64) as usize);
                 path.arrived.words.splice(0..0, std::iter::repeat_n(u64::MAX, more));
                 room -= more;
             }
-            let report = Report { sequence, sent_us, intake: u64::from(kib) * KIB, paths, floor, blocks };
+            let report = Report { sequence, sent_us, intake, paths, floor, blocks };
             let mut out = Vec::new();
             report.emit(&mut out);
             prop_assert!(out.len() <= 1200);
@@ -261,7 +267,7 @@ mod tests {
                 let paths = vec![PathReport { arrival_us, ..path.clone() }];
                 let mut out = Vec::new();
                 let blocks = BlockReport::default();
-                Report { sequence: 1, sent_us, intake: 0, paths, floor: 0, blocks }.emit(&mut out);
+                Report { sequence: 1, sent_us, intake: None, paths, floor: 0, blocks }.emit(&mut out);
                 Report::parse(&out)
             };
             prop_assert!(report(1, 1).is_ok());
@@ -273,9 +279,9 @@ mod tests {
             let (sequence, sent_us, floor) = (1, 1, 0);
             let mut out = Vec::new();
             let blocks = BlockReport::default();
-            Report { sequence, sent_us, intake, paths: Vec::new(), floor, blocks }.emit(&mut out);
+            Report { sequence, sent_us, intake: Some(intake), paths: Vec::new(), floor, blocks }.emit(&mut out);
             let told = Report::parse(&out).expect("well-formed").intake;
-            prop_assert_eq!(told, intake.min(u64::from(u16::MAX) * KIB) / KIB * KIB);
+            prop_assert_eq!(told, Some(intake.min(u64::from(u16::MAX) * KIB) / KIB * KIB));
         }
 
         #[test]

@@ -277,7 +277,9 @@ impl Paths {
         sender: &mut Sender,
         bottlenecks: &mut Bottlenecks,
     ) -> Result<(), FalseClaim> {
-        self.share_room(report.intake);
+        if let Some(intake) = report.intake {
+            self.share_room(intake);
+        }
         let receipts = self.receipts;
         for entry in &report.paths {
             if let Some(path) = self.get_mut(PathId(entry.path)) {

@@ -19,7 +19,7 @@ use crate::crypto::receipt::{Made, Receipts};
 use crate::overlay::{LinkId, MemberId, Route, RouteLink};
 use crate::session::block::FlightFate;
 use crate::session::rate::bottlenecks::CoupledPath;
-use crate::session::rate::{Feedback, RateController};
+use crate::session::rate::{Feedback, MOST_UNDER_WAY, RateController};
 use crate::session::sender::LivingPath;
 use crate::time::Time;
 use crate::wire::IP_UDP_HEADERS;
@@ -421,7 +421,8 @@ impl Path {
     /// If there is too much on the way: when all of it counts as lost. Until a report comes, one more run leaves then.
     fn window_opens_at(&self) -> Option<Time> {
         let carried = self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
-        let window = self.departures.room() as f64 + carried;
+        let room = if self.round_trip.is_short() { self.departures.room() } else { MOST_UNDER_WAY as u64 };
+        let window = room as f64 + carried;
         let latest = self.departures.latest().filter(|_| self.departures.bytes() as f64 > window);
         latest.map(|latest| latest + self.loss_timeout())
     }
@@ -719,5 +720,18 @@ mod tests {
         path.take_number(opens);
         path.weigh(60_000);
         assert!(!path.may_send(opens, 0) && path.may_send(opens + path.loss_timeout(), 0));
+    }
+
+    #[test]
+    fn on_a_long_way_small_sockets_hold_nobody_back() {
+        let mut path = new_path();
+        path.set_room(200_000);
+        path.round_trip.observe(Time::ZERO, Duration::from_millis(10));
+        let now = Time::ZERO + Duration::from_secs(1);
+        for _ in 0..60 {
+            assert!(path.ready_at(now, 0) < now + path.loss_timeout());
+            path.take_number(now);
+            path.weigh(60_000);
+        }
     }
 }

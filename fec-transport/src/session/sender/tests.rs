@@ -61,7 +61,7 @@ fn send_all(sender: &mut Sender, from: u64) -> u64 {
 
 fn report(sequence: u32, floor: u32, ranks: Vec<Option<u16>>) -> Report {
     let blocks = BlockReport { ranks, cut: false };
-    Report { sequence, sent_us: 0, intake: 1 << 20, paths: Vec::new(), floor, blocks }
+    Report { sequence, sent_us: 0, intake: None, paths: Vec::new(), floor, blocks }
 }
 
 #[test]
