@@ -1,8 +1,8 @@
 //! What the node's sockets hold while its process does not run, and how much of that the packets of a session may fill.
 //!
 //! A sender cannot see how large the receiver's socket is, nor who else sends there: with the buffers that Linux gives
-//! unless it is told otherwise, fast senders lost there what took a third of repair and more. So the receiver says in its
-//! reports what each of them may have on the way (docs/decisions/rate-control.md).
+//! unless it is told otherwise, fast senders lost there what took a third of repair and more. So the receiver says in
+//! its reports what each of them may have on the way (docs/decisions/rate-control.md).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

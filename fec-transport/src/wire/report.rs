@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! kind (8) | sequence number (32) | time of sending (64, µs of the receiver's clock)
-//! | told (1), number of paths (7) | if told: intake (16, KiB) | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
-//!                         number of words (8), per word 64 packets, the last word that of the highest number
+//! | told (1), number of paths (7) | if told: intake (16, KiB)
+//! | per path: id (32), highest number (48), its arrival (64, µs), proof (32),
+//!             number of words (8), per word 64 packets, the last word that of the highest number
 //! | floor (32) | cut (1), span (15) | ⌈span / 8⌉ bytes, bit i: block floor + i is complete
 //! | for each incomplete block of the span in turn: its rank, one byte below 128, else two: 128 + high byte, low byte
 //! ```
 //! The bits of a word say which of 64 packets arrived, the lowest number in the lowest bit; the proof is the exclusive
 //! or of all their receipts (docs/decisions/receipts.md). The intake is what the sender's packets may fill of the
-//! receiver's sockets while nobody reads there; a receiver that does not know it tells none. All blocks below `floor` are complete. Of blocks from `floor
-//! + span` on nothing has arrived, unless the report was `cut` short: then nothing is said of them.
+//! receiver's sockets while nobody reads there; a receiver that does not know it tells none. All blocks below `floor`
+//! are complete. Of blocks from `floor + span` on nothing has arrived, unless the report was `cut` short: then nothing
+//! is said of them.
 
 use super::packet::Kind;
 use super::{Malformed, Reader, Writer};
