@@ -67,7 +67,7 @@ impl Reporting {
         self.bytes += bytes;
         self.intake.on_data(bytes);
         self.pause = LONGEST_INTERVAL;
-        let window = self.intake.part().unwrap_or(MOST_UNDER_WAY as u64);
+        let window = self.intake.part().unwrap_or(MOST_UNDER_WAY);
         let of_window = ((window / SHARE_OF_WINDOW) as usize).max(BYTES_PER_REPORT);
         let interval = match self.bytes {
             bytes if bytes >= of_window => Duration::ZERO,

@@ -95,7 +95,7 @@ impl Departures {
 
     /// Bytes that the peer's sockets hold of the path.
     pub(crate) fn room(&self) -> u64 {
-        self.room.unwrap_or(MOST_UNDER_WAY as u64)
+        self.room.unwrap_or(MOST_UNDER_WAY)
     }
 
     /// The first packet number that is not known to have arrived or to be lost.

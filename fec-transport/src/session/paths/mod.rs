@@ -294,7 +294,7 @@ impl Paths {
 
     /// Gives each path its part of what the peer's sockets hold of the session, by their rates.
     fn share_room(&mut self, intake: u64) {
-        let intake = intake.min(MOST_UNDER_WAY as u64);
+        let intake = intake.min(MOST_UNDER_WAY);
         let all: f64 = self.paths.iter().filter(|path| path.is_live()).map(Path::mean_rate).sum();
         for path in &mut self.paths {
             let share = if path.is_live() { path.mean_rate() / all } else { 0.0 };

@@ -421,7 +421,7 @@ impl Path {
     /// If there is too much on the way: when all of it counts as lost. Until a report comes, one more run leaves then.
     fn window_opens_at(&self) -> Option<Time> {
         let carried = self.rate.mean_rate() / 8.0 * self.round_trip.floor().as_secs_f64();
-        let room = if self.round_trip.is_short() { self.departures.room() } else { MOST_UNDER_WAY as u64 };
+        let room = if self.round_trip.is_short() { self.departures.room() } else { MOST_UNDER_WAY };
         let window = room as f64 + carried;
         let latest = self.departures.latest().filter(|_| self.departures.bytes() as f64 > window);
         latest.map(|latest| latest + self.loss_timeout())

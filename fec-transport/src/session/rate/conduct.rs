@@ -27,7 +27,7 @@ impl RateController {
         }
         let Some(feedback) = &self.meter.take(now, feedback) else { return };
         // What may be under way makes no longer queue; what is beyond are pauses of a process.
-        let longest = MOST_UNDER_WAY * 8.0 / self.mean_rate();
+        let longest = MOST_UNDER_WAY as f64 * 8.0 / self.mean_rate();
         let queue = self.meter.observe_delay(now, feedback, longest, self.tolerated_jitter());
         self.drain.observe(feedback);
         if self.is_crowded() {

@@ -54,7 +54,7 @@ const LEAST_FIRST: f64 = 360e3;
 const MAX_RATE: f64 = 40e9;
 /// A path has no more bytes on the way than this and what it carries in a round trip without queues, and less if the
 /// peer says so: more could stand in the peer's socket while its process does not run, and would be lost there.
-pub(crate) const MOST_UNDER_WAY: f64 = (4 << 20) as f64;
+pub(crate) const MOST_UNDER_WAY: u64 = 4 << 20;
 /// The standing queue, in seconds, of a session that sends [`TARGET_RATE`] over a link: long enough to be told from
 /// jitter, short enough for the 15 ms that design §6 allows.
 const TARGET_QUEUE: f64 = 0.005;
