@@ -11,9 +11,9 @@ use crate::time::Time;
 
 /// A session has the part of the sockets that it has of all bytes that came in one to two of these.
 const SPAN: Duration = Duration::from_millis(50);
-/// Bytes that a session may fill however little has come of it: a run of packets, which the kernel passes on in one
-/// piece. From there it grows with what comes.
-const LEAST: u64 = 64 << 10;
+/// Bytes that a session may fill however little has come of it, and a path however little of that is left for it: a run
+/// of packets, which the kernel passes on in one piece. From there it grows with what comes.
+pub(super) const LEAST: u64 = 64 << 10;
 
 /// What the sockets of a node hold, for all of its sessions.
 #[derive(Debug, Clone, Default)]

@@ -28,6 +28,7 @@ pub use path::{PathCounters, PathId, PathState, PathStatus};
 pub(crate) use width::NARROW_SYMBOL;
 
 use super::block::FlightFate;
+use super::intake::LEAST;
 use super::rate::MOST_UNDER_WAY;
 use super::rate::bottlenecks::{Bottlenecks, CoupledPath};
 use super::sender::{LivingPath, Sender};
@@ -48,8 +49,6 @@ const PATH_IDS: usize = 4;
 const SUSPICION: u32 = 4;
 /// On how many paths a report travels.
 const REPORT_COPIES: usize = 2;
-/// A path may have so many bytes on the way however little of the peer's sockets is left for it: a run of packets.
-const LEAST_ROOM: u64 = 64 << 10;
 /// A path on which something was heard so recently carries reports before others do: one that carries data and was not
 /// heard for longer is probably dead, in both directions.
 const HEARD_RECENTLY: Duration = Duration::from_millis(40);
@@ -298,7 +297,7 @@ impl Paths {
         let all: f64 = self.paths.iter().filter(|path| path.is_live()).map(Path::mean_rate).sum();
         for path in &mut self.paths {
             let share = if path.is_live() { path.mean_rate() / all } else { 0.0 };
-            path.set_room(((intake as f64 * share) as u64).max(LEAST_ROOM));
+            path.set_room(((intake as f64 * share) as u64).max(LEAST));
         }
     }
 
