@@ -79,6 +79,11 @@ impl Arrivals {
         Ok(counts.sum::<usize>() as u64)
     }
 
+    /// Whether the latest call has left nothing, as it had room for more.
+    pub(super) fn took_all(&self) -> bool {
+        self.filled < BATCH_SIZE
+    }
+
     /// Gives what came to `take`, in its order, less what is lost.
     pub(super) fn each(&mut self, mut take: impl FnMut(Received<'_>)) {
         for (buffer, meta) in self.buffers.chunks_exact_mut(RECEIVE_BUFFER).zip(&self.metas[..self.filled]) {

@@ -119,14 +119,19 @@ impl DataPlane {
     }
 
     /// Takes one batch from the kernel at a socket and gives it to `take`, together with the place that it came from.
-    /// Meanwhile all sockets may [pass](Self::pass) datagrams on.
-    pub(super) fn receive(&mut self, slot: Slot, mut take: impl FnMut(&mut DataPlane, Place, Received<'_>)) {
+    /// Meanwhile all sockets may [pass](Self::pass) datagrams on. Says whether that was all that waited there.
+    pub(super) fn receive(
+        &mut self,
+        slot: Slot,
+        mut take: impl FnMut(&mut DataPlane, Place, Received<'_>),
+    ) -> bool {
         self.turn = slot.0 + 1;
-        let Some(socket) = &mut self.sockets[slot.0].socket else { return };
+        let Some(socket) = &mut self.sockets[slot.0].socket else { return true };
         socket.receive(&mut self.arrivals);
         let mut arrivals = std::mem::take(&mut self.arrivals);
         arrivals.each(|received| take(self, Place { slot, address: received.from }, received));
         self.arrivals = arrivals;
+        self.arrivals.took_all()
     }
 
     /// Sends datagrams from where they lie, if nothing waits that must go before them and the kernel takes them now.

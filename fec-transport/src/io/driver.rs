@@ -56,9 +56,13 @@ const MAX_PASSES: usize = 2;
 /// or when the socket is writable.
 const BLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
-/// A driver that has not looked at its data sockets for this long was held up: by other work, or because others had the
-/// processor. By default a peer suspects a path of which a report does not tell what has been due for 12.5 ms.
-const LONG_UNLOOKED: Duration = Duration::from_millis(5);
+/// A driver that has not taken what came to its data sockets so long ago was held up: by other work, or because others
+/// had the processor. By default a peer suspects a path of which a report does not tell what has been due for 12.5 ms.
+const LONG_UNTAKEN: Duration = Duration::from_millis(5);
+
+/// A driver that was held up looks so often at each data socket before it puts anything out, at most: a flood must not
+/// keep it from sending. A look takes 32 runs, which are 2 MiB if they are full; a socket holds some 4 MiB.
+const MAX_CATCH_UP_LOOKS: usize = 16;
 
 /// How often it is looked which uplinks there are: a few system calls for each. What comes is to carry data within 2 s,
 /// and the control connection, a plan and a probe need some round trips of that.
@@ -93,8 +97,8 @@ pub(super) struct Driver<A: Application, H> {
     host: H,
     control: ControlPlane,
     data: DataPlane,
-    /// When it last took what had come to one of the data sockets, or found nothing there.
-    looked: Time,
+    /// Of the data socket that it looked at last: everything that had come by then has been taken.
+    taken_until: Time,
     /// The uplinks that links name, and when to look at them again.
     uplinks: Uplinks,
     look: Interval,
@@ -148,7 +152,7 @@ impl<A: Application, H> Driver<A, H> {
         let control =
             ControlConfig { overlay: Arc::clone(&overlay), own, identity: identity.clone(), seed: random()? };
         let (clock, randomness) = (Clock::start(), Randomness::Source(Arc::new(OperatingSystem::new()?)));
-        let looked = clock.now();
+        let taken_until = clock.now();
         let mut data = DataPlane::new(arrival_loss);
         let by_link = locals(&overlay, own.member);
         let addresses = AddressBook::of(&overlay, own.member, |link| data.slot(&by_link[&link]));
@@ -157,7 +161,7 @@ impl<A: Application, H> Driver<A, H> {
             host,
             control: ControlPlane::new(control)?,
             data,
-            looked,
+            taken_until,
             uplinks: Uplinks::default(),
             look: every(LOOK),
             addresses,
@@ -380,11 +384,12 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
     /// from running would otherwise look like a queue on the way. But its time never goes back.
     fn feed_datagrams(&mut self, slot: Slot) {
-        self.looked = self.clock.now();
+        let now = self.clock.now();
         let Driver { clock, data, node, addresses, .. } = self;
-        let (mut batch, mut challenges) = (None, Vec::new());
-        data.receive(slot, |data, from, Received { ecn, noted, stride, datagrams, .. }| {
-            let arrival = batch.get_or_insert_with(|| clock.batch()).arrival(noted).max(node.now());
+        let (mut batch, mut latest, mut challenges) = (None, now, Vec::new());
+        let took_all = data.receive(slot, |data, from, Received { ecn, noted, stride, datagrams, .. }| {
+            latest = batch.get_or_insert_with(|| clock.batch()).arrival(noted);
+            let arrival = latest.max(node.now());
             let pass = |transmit: Transmit, datagrams: &[u8]| {
                 addresses.find(transmit.to).is_some_and(|to| data.pass(to, transmit, datagrams))
             };
@@ -394,6 +399,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
                 }
             }
         });
+        self.taken_until = if took_all { now } else { latest.min(now) };
         for (transmit, from, mut challenge) in challenges {
             self.data.queue(Some(from), transmit, &mut challenge);
         }
@@ -465,7 +471,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     fn fire_timers(&mut self) -> Time {
         let mut now = self.clock.now();
         let is_due = self.node.next_timeout().is_some_and(|due| due <= now);
-        if is_due && now.since(self.looked) >= LONG_UNLOOKED {
+        if is_due && self.was_held_up(now) {
             self.catch_up();
             now = self.clock.now();
         }
@@ -479,10 +485,20 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         now
     }
 
+    /// Whether something may wait at the data sockets that should have been taken before.
+    fn was_held_up(&self, now: Time) -> bool {
+        now.since(self.taken_until) >= LONG_UNTAKEN
+    }
+
     /// Takes what waits at the data sockets before something is put out. A report that left now and did not know of it
     /// would tell the peer that its path has fallen silent.
     fn catch_up(&mut self) {
-        self.data.slots().for_each(|slot| self.feed_datagrams(slot));
+        for _ in 0..MAX_CATCH_UP_LOOKS {
+            self.data.slots().for_each(|slot| self.feed_datagrams(slot));
+            if !self.was_held_up(self.clock.now()) {
+                break;
+            }
+        }
     }
 
     fn pass_on_events(&mut self, now: Time) -> bool {
