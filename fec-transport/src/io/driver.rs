@@ -97,7 +97,7 @@ pub(super) struct Driver<A: Application, H> {
     host: H,
     control: ControlPlane,
     data: DataPlane,
-    /// Of the data socket that it looked at last: everything that had come by then has been taken.
+    /// Everything that had come by then to the data sockets that it looked at last has been taken.
     taken_until: Time,
     /// The uplinks that links name, and when to look at them again.
     uplinks: Uplinks,
@@ -334,7 +334,7 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
         self.node.set_calendar(now, Clock::calendar());
         match wake {
             Wake::Control(event) => self.feed_control(now, event),
-            Wake::Readable(slot) => self.feed_datagrams(slot),
+            Wake::Readable(slot) => self.taken_until = self.feed_datagrams(slot),
             Wake::Writable => self.data.flush(),
             Wake::Look => self.look_at_uplinks(),
             Wake::Request(request) => self.feed_requests(now, request),
@@ -382,8 +382,9 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     }
 
     /// The node hears when each datagram came, not when this task came to it: what arrives while the process is kept
-    /// from running would otherwise look like a queue on the way. But its time never goes back.
-    fn feed_datagrams(&mut self, slot: Slot) {
+    /// from running would otherwise look like a queue on the way. But its time never goes back. Gives the time by which
+    /// everything that had come to this socket has been taken.
+    fn feed_datagrams(&mut self, slot: Slot) -> Time {
         let now = self.clock.now();
         let Driver { clock, data, node, addresses, .. } = self;
         let (mut batch, mut latest, mut challenges) = (None, now, Vec::new());
@@ -399,10 +400,10 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
                 }
             }
         });
-        self.taken_until = if took_all { now } else { latest.min(now) };
         for (transmit, from, mut challenge) in challenges {
             self.data.queue(Some(from), transmit, &mut challenge);
         }
+        if took_all { now } else { latest.min(now) }
     }
 
     fn feed_requests(&mut self, now: Time, first: Request<A>) {
@@ -494,7 +495,8 @@ impl<A: Application, H: FnMut(A::Outcome)> Driver<A, H> {
     /// would tell the peer that its path has fallen silent.
     fn catch_up(&mut self) {
         for _ in 0..MAX_CATCH_UP_LOOKS {
-            self.data.slots().for_each(|slot| self.feed_datagrams(slot));
+            let taken_until = self.data.slots().map(|slot| self.feed_datagrams(slot)).min();
+            self.taken_until = taken_until.unwrap_or_else(|| self.clock.now());
             if !self.was_held_up(self.clock.now()) {
                 break;
             }
