@@ -22,10 +22,25 @@ const RATE: f64 = 11.8e6;
 /// What a message takes besides, in nanoseconds: MPI over TCP over a switch of that time.
 const LATENCY: u64 = 100_000;
 const IO_NODES: usize = 8;
-/// The stripe unit; connections of one computer take turns after so many bytes, too.
+/// The stripe unit; the lines of a rank take turns after so many bytes, too.
 const STRIPE: u64 = 64 << 10;
-/// The other end of the connection over which a rank writes.
-const FILE: usize = usize::MAX;
+
+/// How the messages of a rank leave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Those to different ranks take turns, as connections of TCP do.
+    InTurn,
+    /// One after the other, as MPICH 1 writes them to its sockets.
+    OneByOne,
+}
+
+/// What a rank sends one behind the other, beside its other lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    To(Rank),
+    ToAll,
+    File,
+}
 
 /// A computer's connection: until when it sends, and receives, what it has to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,8 +69,8 @@ struct Mail {
 }
 
 enum Event {
-    /// A connection may send its next bytes.
-    Turn((usize, usize)),
+    /// A line of a rank may send its next bytes.
+    Turn((usize, Line)),
     Arrive(Rank, Arrival),
     Done(Rank, WorkId),
     /// A processor has nothing to do any more.
@@ -73,11 +88,12 @@ struct Transfer {
 }
 
 pub(crate) struct Cluster {
+    sending: Sending,
     nodes: Vec<Node>,
     /// One for each rank, then one for each I/O node.
     ports: Vec<Port>,
-    /// What each connection carries, one behind the other.
-    connections: BTreeMap<(usize, usize), VecDeque<Transfer>>,
+    /// What each line of each rank carries, one behind the other.
+    lines: BTreeMap<(usize, Line), VecDeque<Transfer>>,
     now: u64,
     events: BTreeMap<(u64, u64), Event>,
     number: u64,
@@ -117,6 +133,7 @@ impl Cluster {
     /// is about.
     pub(crate) fn write_twice(
         kind: Kind,
+        sending: Sending,
         config: &CollectiveConfig,
         lists: Vec<Vec<(u64, Bytes)>>,
     ) -> Vec<Report> {
@@ -130,8 +147,8 @@ impl Cluster {
         };
         let nodes: Vec<Node> = lists.into_iter().enumerate().map(node).collect();
         let ports = vec![Port::default(); size + IO_NODES];
-        let (connections, events) = (BTreeMap::new(), BTreeMap::new());
-        let mut cluster = Cluster { nodes, ports, connections, now: 0, events, number: 0 };
+        let (lines, events) = (BTreeMap::new(), BTreeMap::new());
+        let mut cluster = Cluster { sending, nodes, ports, lines, now: 0, events, number: 0 };
         (0..size).for_each(|rank| cluster.begin(rank, config));
         while let Some(((at, _), event)) = cluster.events.pop_first() {
             cluster.now = at;
@@ -142,7 +159,7 @@ impl Cluster {
 
     fn happen(&mut self, event: Event, config: &CollectiveConfig) {
         let rank = match event {
-            Event::Turn(connection) => return self.turn(connection),
+            Event::Turn(line) => return self.turn(line),
             Event::Arrive(rank, arrival) => {
                 self.nodes[rank.index()].mail.arrived.push_back(arrival);
                 rank
@@ -178,7 +195,8 @@ impl Cluster {
             for (to, message) in std::mem::take(&mut self.nodes[rank].mail.sent) {
                 let left = message.len() as u64;
                 let then = Event::Arrive(to, Arrival::From(Rank(rank as u32), message));
-                self.carry((rank, to.index()), Transfer { from: until, at: 0, left, then });
+                let line = if self.sending == Sending::InTurn { Line::To(to) } else { Line::ToAll };
+                self.carry((rank, line), Transfer { from: until, at: 0, left, then });
             }
             match step {
                 Step::Wait => return,
@@ -204,32 +222,33 @@ impl Cluster {
         let regions = if let FileWork::Write(list) = work { list.regions() } else { &[] };
         let left = regions.iter().map(|region| region.length()).sum();
         let Some(first) = regions.first() else { return self.schedule(from, then) };
-        self.carry((rank, FILE), Transfer { from, at: first.offset(), left, then });
+        self.carry((rank, Line::File), Transfer { from, at: first.offset(), left, then });
     }
 
-    /// Bytes are to be sent over a connection behind all that it carries.
-    fn carry(&mut self, connection: (usize, usize), transfer: Transfer) {
-        let (from, queue) = (transfer.from, self.connections.entry(connection).or_default());
+    /// Bytes are to be sent over a line of a rank behind all that it carries.
+    fn carry(&mut self, line: (usize, Line), transfer: Transfer) {
+        let (from, queue) = (transfer.from, self.lines.entry(line).or_default());
         queue.push_back(transfer);
         if queue.len() == 1 {
-            self.schedule(from, Event::Turn(connection));
+            self.schedule(from, Event::Turn(line));
         }
     }
 
-    /// A connection sends its next bytes; both ports carry them one behind the other.
-    fn turn(&mut self, connection: (usize, usize)) {
-        let (sender, mut receiver) = connection;
-        let Some(transfer) = self.connections.get_mut(&connection).and_then(VecDeque::front_mut) else {
+    /// A line sends its next bytes; both ports carry them one behind the other.
+    fn turn(&mut self, line: (usize, Line)) {
+        let sender = line.0;
+        let Some(transfer) = self.lines.get_mut(&line).and_then(VecDeque::front_mut) else {
             return;
         };
         if transfer.from > self.now {
             let from = transfer.from;
-            return self.schedule(from, Event::Turn(connection));
+            return self.schedule(from, Event::Turn(line));
         }
         let bytes = transfer.left.min(STRIPE - transfer.at % STRIPE);
-        if receiver == FILE {
-            receiver = self.nodes.len() + (transfer.at / STRIPE) as usize % IO_NODES;
-        }
+        let receiver = match &transfer.then {
+            Event::Arrive(rank, _) => rank.index(),
+            _ => self.nodes.len() + (transfer.at / STRIPE) as usize % IO_NODES,
+        };
         (transfer.left, transfer.at) = (transfer.left - bytes, transfer.at + bytes);
         let is_whole = transfer.left == 0;
         let takes = (bytes as f64 / RATE * 1e9) as u64;
@@ -241,7 +260,7 @@ impl Cluster {
         // TCP does not send faster than the receiver takes it.
         let next = there.saturating_sub(takes).max(begins + takes);
         if is_whole {
-            let queue = self.connections.get_mut(&connection).expect("it carries something");
+            let queue = self.lines.get_mut(&line).expect("it carries something");
             let then = queue.pop_front().expect("it carries something").then;
             let goes_on = !queue.is_empty();
             self.schedule(there + LATENCY, then);
@@ -249,7 +268,7 @@ impl Cluster {
                 return;
             }
         }
-        self.schedule(next, Event::Turn(connection));
+        self.schedule(next, Event::Turn(line));
     }
 
     fn schedule(&mut self, at: u64, event: Event) {

@@ -1,13 +1,13 @@
 //! The evaluation of two-phase compressed I/O, repeated in virtual time: `[tpc §5]`, docs/evaluation.md.
 //!
 //! ```text
-//! cargo bench -p sfio-remote --bench two_phase -- [--quick] [--only PART,…] [--figures FOLDER]
+//! cargo bench -p sfio-remote --bench two_phase -- [--quick] [--only PART,…] [--one-by-one] [--figures FOLDER]
 //! ```
 //!
 //! 4 to 32 ranks write the records of their part of a mesh collectively: as two-phase I/O does (nothing is packed), as
 //! the study's two-phase compressed I/O (everything is), and by the rule. Printed are the tables of the study, and what
 //! its figures show. Parts are stages (figure 1), tables (1 to 6), ranks (figures 3 to 5), loads (6 and 7), zeros (8)
-//! and defaults.
+//! and defaults. With `--one-by-one` the messages of a rank do not take turns.
 
 mod cluster;
 mod codec;
@@ -21,7 +21,7 @@ use sfio_remote::collective::{CollectiveConfig, Domains, Report, Stage, When};
 use sfio_remote::compression::{Codec, Compression};
 use sfio_remote::sim::Dice;
 
-use cluster::Cluster;
+use cluster::{Cluster, Sending};
 use mesh::{MESHES, Mesh};
 
 const PROCESSES: [usize; 4] = [4, 8, 16, 32];
@@ -132,8 +132,9 @@ impl Case {
 
     /// Plays it once for each seed; times are means over ranks and seeds, counts those of the first seed.
     fn play(&self, config: &CollectiveConfig) -> Outcome {
+        let sending = sending();
         let played: Vec<Vec<Report>> =
-            SEEDS.map(|seed| Cluster::write_twice(self.kind, config, self.lists(seed))).into();
+            SEEDS.map(|seed| Cluster::write_twice(self.kind, sending, config, self.lists(seed))).into();
         let count = (played.len() * self.processes) as f64;
         let mean = |of: &dyn Fn(&Report) -> f64| played.iter().flatten().map(of).sum::<f64>() / count;
         let stages = std::array::from_fn(|stage| mean(&|report| report.stages[stage].as_secs_f64()));
@@ -152,6 +153,13 @@ impl Case {
             let [always, auto] = others.map(|played| played.join().expect("no panic"));
             Cell { never, always, auto }
         })
+    }
+}
+
+fn sending() -> Sending {
+    match std::env::args().any(|argument| argument == "--one-by-one") {
+        true => Sending::OneByOne,
+        false => Sending::InTurn,
     }
 }
 
@@ -255,17 +263,24 @@ fn picture(folder: Option<&Path>, file: &str, x: &str, x_scale: Scale, panels: V
     draw(&chart, &folder.join(file)).expect("the folder can be written to");
 }
 
-/// Figure 1: the stages for mesh 1, load 200.
+/// Figure 1: the stages for mesh 1, load 200; and for mesh 4, of which the study tells the share of st6.
 fn stages() {
+    for mesh in [MESHES[0], MESHES[3]] {
+        stages_of(mesh);
+    }
+}
+
+fn stages_of(mesh: Mesh) {
     println!(
-        "Figure 1: stages in ms on average over the ranks, mesh 1, load 200, integers, nothing compressed\n"
+        "\nFigure 1: stages in ms on average over the ranks, mesh {}, load 200, integers, nothing compressed\n",
+        mesh.number
     );
     println!("| ranks | buffers | st1 | st2 | st3 | st4 | st5 | st6 | st7 | whole | st6 % |");
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for (processes, double_buffering) in
         PROCESSES.into_iter().flat_map(|count| [(count, false), (count, true)])
     {
-        let case = Case::new(MESHES[0], processes, Kind::Integers);
+        let case = Case::new(mesh, processes, Kind::Integers);
         let compression = Compression::Never;
         let Outcome { stages, elapsed, .. } =
             case.play(&CollectiveConfig { compression, double_buffering, ..as_in_the_study() });
@@ -387,11 +402,17 @@ fn over_loads(folder: Option<&Path>) {
     picture(folder, "two-phase-loads.svg", "load", Scale::Linear, panels);
 }
 
-/// Figure 8.
+/// Figure 8, and the cell of which the study tells the most.
 fn over_zeros(folder: Option<&Path>) {
     let shares: Vec<usize> = (0..=10).map(|tenth| tenth * 10).collect();
     let case = |mesh, zeros| Case { zeros, ..Case::new(mesh, 16, Kind::Integers) };
     let eight = Figure::new("Figure 8, integers, 16 ranks, load 200", "zeros %", &shares, case);
     let panels = vec![eight.panel("integers, st6")];
     picture(folder, "two-phase-zeros.svg", "zeros in %", Scale::Linear, panels);
+    let most = Case { zeros: 100, load: 500, ..Case::new(MESHES[2], 32, Kind::Floats) }.cell();
+    let [always, auto] = most.improvement(Stage::Exchange);
+    println!(
+        "\nmesh 3, floats, 32 ranks, load 500, 100 % zeros: {always:.1} / {auto:.1} ({:.1})",
+        most.whole()
+    );
 }
