@@ -46,8 +46,10 @@ use virtual_time::{Counts, TrafficName};
 /// and with an overlay that there is:
 ///   sfio bench --overlay try "io1,b;io2,b;io3,b"
 ///
-/// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md):
+/// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md); what was measured in parts is put
+/// together by --rows:
 ///   sfio bench --virtual swiss-t1-ethernet --clients 2-31 --plot scaling.svg
+///   sfio bench --virtual swiss-t1-ethernet --rows 2-20.json --rows 21-31.json --plot scaling.svg
 ///
 /// A parallel program whose ranks write one file together (docs/collective.md):
 ///   sfio bench --here 3 --writers 64 --collective two-phase,independent --pattern interleaved --record 512
@@ -64,13 +66,17 @@ pub(crate) struct Options {
     here: Option<u16>,
 
     /// Measure in virtual time: this cluster of computers is played, with its switches, disks and processors
-    #[arg(long = "virtual", value_name = "MACHINE", value_parser = Machine::NAMES, requires = "clients",
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = Machine::NAMES, requires = "counts",
         conflicts_with_all = ["name", "config", "overlay", "here", "patterns", "repeat", "unoptimised", "local"])]
     machine: Option<String>,
 
     /// With --virtual: how many compute processes write, as 8, 2-31 or a list
-    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine", group = "counts")]
     clients: Vec<Counts>,
+
+    /// With --virtual: measure nothing, and put together the rows of files that --json printed
+    #[arg(long, value_name = "FILE", requires = "machine", group = "counts")]
+    rows: Vec<PathBuf>,
 
     /// With --virtual: how many I/O nodes there are; by default as many as compute processes
     #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine")]

@@ -77,13 +77,27 @@ impl std::str::FromStr for Counts {
 
 pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
     let machine = Machine::named(machine).ok_or_else(|| Failure::usage("there is no such machine"))?;
-    let plans = plans(options, &machine)?;
+    let rows = match options.rows.is_empty() {
+        true => measure_all(options, &machine)?,
+        false => report::read(&options.rows, &machine)?,
+    };
+    let report = Report { machine: machine.name().to_owned(), traffic: options.traffic, rows };
+    let chart = report.chart();
+    options.plot.iter().try_for_each(|path| program::chart::draw(&chart, path))?;
+    match options.json {
+        true => output::json(&report.printed()),
+        false => output::print(report.table().folded(output::columns(None))),
+    }
+}
+
+fn measure_all(options: &Options, machine: &Machine) -> Result<Vec<Row>, Failure> {
+    let plans = plans(options, machine)?;
     let progress = Progress::new("measuring", None);
     let rows = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some((index, plan)) = plans.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let row = measure(options, &machine, *plan);
+            let row = measure(options, machine, *plan);
             progress.advance(options.placements.into());
             rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, row));
         }
@@ -94,15 +108,8 @@ pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
     });
     let mut rows = rows.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     rows.sort_by_key(|(index, _)| *index);
-    let rows: Result<Vec<Row>, Failure> = rows.into_iter().map(|(_, row)| row).collect();
     progress.finish("measured");
-    let report = Report { machine: machine.name(), traffic: options.traffic, rows: rows? };
-    let chart = report.chart();
-    options.plot.iter().try_for_each(|path| program::chart::draw(&chart, path))?;
-    match options.json {
-        true => output::json(&report.printed()),
-        false => output::print(report.table().folded(output::columns(None))),
-    }
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// The rows: all numbers of processes with the first stripe unit, then with the next one.

@@ -1,24 +1,26 @@
 //! What came of the placements, for people and for machines.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use program::Table;
 use program::chart::{Chart, Curve, GREY, Label, Panel, Scale, distinct};
-use serde::Serialize;
-use sfio_remote::sim::{Job, Measured};
+use serde::{Deserialize, Serialize};
+use sfio_remote::sim::{Job, Machine, Measured};
 
 use super::TrafficName;
+use crate::exit::{Exit, Failure, OrFail as _};
 
 /// All rows.
 #[derive(Debug)]
 pub(super) struct Report {
-    pub(super) machine: &'static str,
+    pub(super) machine: String,
     pub(super) traffic: TrafficName,
     pub(super) rows: Vec<Row>,
 }
 
 /// All placements of one number of processes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row {
     clients: usize,
     io_nodes: usize,
@@ -43,10 +45,36 @@ pub(super) struct Row {
     hash: String,
 }
 
-#[derive(Serialize)]
-struct Printed<'a> {
-    machine: &'static str,
-    rows: &'a [Row],
+/// What `--json` prints.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Printed {
+    machine: String,
+    rows: Vec<Row>,
+}
+
+/// The rows of files that `--json` printed, in the order in which one run would have measured them.
+pub(super) fn read(files: &[PathBuf], machine: &Machine) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for file in files {
+        rows.append(&mut read_file(file, machine)?);
+    }
+    rows.sort_by_key(|row| (row.stripe_unit_bytes, row.clients, row.io_nodes));
+    Ok(rows)
+}
+
+fn read_file(file: &Path, machine: &Machine) -> Result<Vec<Row>, Failure> {
+    let name = || file.display().to_string();
+    let text = std::fs::read_to_string(file).or_fail(Exit::Input, name())?;
+    let printed: Printed = serde_json::from_str(&text)
+        .or_fail(Exit::Input, format!("{}: expected what bench --virtual --json prints", name()))?;
+    match printed.machine == machine.name() {
+        true => Ok(printed.rows),
+        false => {
+            let expected = machine.name();
+            let found = printed.machine;
+            Err(Failure::new(Exit::Input, format!("{}: rows of {found}; expected {expected}", name())))
+        }
+    }
 }
 
 impl Row {
@@ -87,9 +115,8 @@ impl Row {
 }
 
 impl Report {
-    /// What `--json` prints.
-    pub(super) fn printed(&self) -> impl Serialize {
-        Printed { machine: self.machine, rows: &self.rows }
+    pub(super) fn printed(self) -> Printed {
+        Printed { machine: self.machine, rows: self.rows }
     }
 
     pub(super) fn table(&self) -> Table {
@@ -174,5 +201,80 @@ impl Report {
             TrafficName::Pairs => row.clients as f64,
             TrafficName::Halves => (row.clients + row.io_nodes) as f64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(clients: usize, stripe_unit_bytes: u64) -> Row {
+        Row {
+            clients,
+            io_nodes: clients,
+            stripe_unit_bytes,
+            bytes_per_client: 20_000_000,
+            placements: 53,
+            limit_bytes_per_s: 2e6,
+            mean_bytes_per_s: 1.8e6,
+            best_bytes_per_s: 1.9e6,
+            together_bytes_per_s: 1.9e6,
+            mean_of_limit: 0.9,
+            best_of_limit: 0.95,
+            least_of_limit: 0.85,
+            together_mean_of_limit: 0.95,
+            together_best_of_limit: 0.97,
+            together_least_of_limit: 0.9,
+            virtual_s: 1.5,
+            took_s: 7.0,
+            hash: "5f".repeat(32),
+        }
+    }
+
+    fn machine(name: &str) -> Machine {
+        Machine::named(name).expect("there is such a machine")
+    }
+
+    /// A file with these rows, of one machine.
+    fn written(folder: &Path, name: &str, rows: Vec<Row>) -> PathBuf {
+        let report = Report { machine: Machine::NAMES[0].to_owned(), traffic: TrafficName::AllToAll, rows };
+        let text = serde_json::to_string(&report.printed()).expect("numbers and texts");
+        let file = folder.join(name);
+        std::fs::write(&file, text).expect("the folder can be written to");
+        file
+    }
+
+    #[test]
+    fn rows_of_several_files_stand_as_if_one_run_had_measured_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let files = [
+            written(folder.path(), "second", vec![row(9, 200), row(3, 65_536)]),
+            written(folder.path(), "first", vec![row(3, 200)]),
+        ];
+        let rows = read(&files, &machine(Machine::NAMES[0])).expect("two files that were just written");
+        let found: Vec<(u64, usize)> = rows.iter().map(|row| (row.stripe_unit_bytes, row.clients)).collect();
+        assert_eq!(found, [(200, 3), (200, 9), (65_536, 3)]);
+        assert!((rows[0].best_of_limit - 0.95).abs() < 1e-12);
+    }
+
+    #[test]
+    fn rows_of_another_machine_and_other_files_are_refused_by_name() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = written(folder.path(), "rows.json", vec![row(3, 200)]);
+        let refused = |file: &Path, machine_name: &str| {
+            let error = read(&[file.to_owned()], &machine(machine_name)).expect_err("it does not fit");
+            format!("{error:?}")
+        };
+        let of_another = refused(&file, Machine::NAMES[1]);
+        assert!(
+            of_another.contains("rows.json: rows of swiss-t1-ethernet; expected swiss-t1-tnet"),
+            "{of_another}"
+        );
+        std::fs::write(&file, "clients,io_nodes\n").expect("the folder can be written to");
+        let of_no_rows = refused(&file, Machine::NAMES[0]);
+        assert!(
+            of_no_rows.contains("rows.json: expected what bench --virtual --json prints"),
+            "{of_no_rows}"
+        );
     }
 }
