@@ -50,6 +50,12 @@ impl Progress {
         Progress::begin(verb, Unit::Bytes, total, 0)
     }
 
+    /// The same where so many bytes take seconds that they count in large pieces: rate and remaining time are those
+    /// since the start.
+    pub fn in_pieces(verb: &'static str, total: u64) -> Progress {
+        Progress::begin_at(verb, Unit::Bytes, Some(total), 0, Recent::of_pieces())
+    }
+
     /// Begins to show `verb` and things, named in the plural, of which an earlier run has `done` some. Rate and
     /// remaining time are those of this run.
     pub fn of_things(verb: &'static str, things: &'static str, total: u64, done: u64) -> Progress {
@@ -63,10 +69,15 @@ impl Progress {
     }
 
     fn begin(verb: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Progress {
+        let recent = if unit == Unit::Bytes { Recent::default() } else { Recent::of_pieces() };
+        Progress::begin_at(verb, unit, total, done, recent)
+    }
+
+    fn begin_at(verb: &'static str, unit: Unit, total: Option<u64>, done: u64, recent: Recent) -> Progress {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_position(done);
         let template = if total.is_some() { "{line}" } else { "{line} {spinner}" };
         let (started, verb) = (now(), Arc::new(Mutex::new(verb)));
-        let recent = Arc::new(Mutex::new(Recent::default()));
+        let recent = Arc::new(Mutex::new(recent));
         let shown = Arc::clone(&verb);
         let line = move |state: &ProgressState, line: &mut dyn fmt::Write| {
             let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,24 +188,37 @@ pub fn line(verb: &str, done: u64, total: u64, amounts: &str) -> String {
     if bar == 0 { format!("{verb} {amounts}") } else { format!("{verb} [{filled:<bar$}] {amounts}") }
 }
 
-/// How far things were at each look in the last ten seconds: times since the start, and amounts.
+/// How far things were at each look in the last ten seconds: times since the start, and amounts. Of what comes in pieces,
+/// each of which may take longer, the first look and the last one.
 #[derive(Debug, Default)]
-pub struct Recent(VecDeque<(Duration, u64)>);
+pub struct Recent {
+    looks: VecDeque<(Duration, u64)>,
+    is_of_pieces: bool,
+}
 
 impl Recent {
+    fn of_pieces() -> Recent {
+        Recent { is_of_pieces: true, ..Recent::default() }
+    }
+
     /// At the time `now` since the start, `amount` was done.
     pub fn note(&mut self, now: Duration, amount: u64) {
-        self.0.push_back((now, amount));
-        while self.0.len() > 2 && self.0.front().is_some_and(|(then, _)| now.saturating_sub(*then) > WINDOW) {
-            self.0.pop_front();
+        if self.is_of_pieces {
+            self.looks.truncate(1);
+        }
+        self.looks.push_back((now, amount));
+        let is_old = |(then, _): &(Duration, u64)| now.saturating_sub(*then) > WINDOW;
+        while self.looks.len() > 2 && self.looks.front().is_some_and(is_old) {
+            self.looks.pop_front();
         }
     }
 
     /// The amount per second, if that can be told yet.
     fn rate(&self) -> Option<f64> {
-        let ((then, before), (now, after)) = (self.0.front()?, self.0.back()?);
-        let observed = now.saturating_sub(*then);
-        (observed >= LEAST_OBSERVED).then(|| after.saturating_sub(*before) as f64 / observed.as_secs_f64())
+        let ((then, before), (now, after)) = (self.looks.front()?, self.looks.back()?);
+        let (observed, done) = (now.saturating_sub(*then), after.saturating_sub(*before));
+        let can_be_told = observed >= LEAST_OBSERVED && (done > 0 || !self.is_of_pieces);
+        can_be_told.then(|| done as f64 / observed.as_secs_f64())
     }
 
     /// Writes the rate in bytes per second, and how long the bytes that are `left` take at that rate.
@@ -283,6 +307,21 @@ mod tests {
                 .ends_with("3/6 seeds, 18/min, 10 s left")
         );
         assert_eq!(line("storing", 1, 2, "1 B/2 B"), format!("storing [{:<20}] 1 B/2 B", "=".repeat(10)));
+    }
+
+    #[test]
+    fn a_piece_that_takes_its_time_is_not_stalled() {
+        let mut recent = Recent::of_pieces();
+        let mut left = |second: u64, done: u64| {
+            recent.note(Duration::from_secs(second), done);
+            let mut line = String::new();
+            recent.describe(Some(100 - done), &mut line).expect("a text takes everything");
+            line
+        };
+        assert_eq!(left(0, 0), "");
+        assert_eq!(left(15, 0), "", "nothing can be told before the first piece is done");
+        assert_eq!(left(20, 40), ", 2 B/s, 30 s left");
+        assert_eq!(left(30, 40), ", 1 B/s, 45 s left");
     }
 
     #[test]

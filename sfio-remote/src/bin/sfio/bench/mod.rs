@@ -46,10 +46,10 @@ use virtual_time::{Counts, TrafficName};
 /// and with an overlay that there is:
 ///   sfio bench --overlay try "io1,b;io2,b;io3,b"
 ///
-/// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md); what was measured in parts is put
-/// together by --rows:
+/// Whole clusters in virtual time, as SFIO's papers measured one (docs/evaluation.md). What was measured in parts is
+/// put together by --rows:
 ///   sfio bench --virtual swiss-t1-ethernet --clients 2-31 --plot scaling.svg
-///   sfio bench --virtual swiss-t1-ethernet --rows 2-20.json --rows 21-31.json --plot scaling.svg
+///   sfio bench --virtual swiss-t1-ethernet --rows 2-20.json 21-31.json --plot scaling.svg
 ///
 /// A parallel program whose ranks write one file together (docs/collective.md):
 ///   sfio bench --here 3 --writers 64 --collective two-phase,independent --pattern interleaved --record 512
@@ -75,7 +75,7 @@ pub(crate) struct Options {
     clients: Vec<Counts>,
 
     /// With --virtual: measure nothing, and put together the rows of files that --json printed
-    #[arg(long, value_name = "FILE", requires = "machine", group = "counts")]
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "machine", group = "counts")]
     rows: Vec<PathBuf>,
 
     /// With --virtual: how many I/O nodes there are; by default as many as compute processes
@@ -250,8 +250,9 @@ impl Bench<'_> {
         let (options, name) = (self.options, self.name);
         refuse_existing(self.session, name).await?;
         let data = options.data.bytes(options.size.unwrap_or(BYTES));
-        let progress = Progress::new("measuring", None);
         let mut report = Report { rows: options.rows() };
+        let round: u64 = report.rows.iter().map(|row| 2 * row.variant.bytes(data.len() as u64)).sum();
+        let progress = Progress::in_pieces("measuring", round * u64::from(options.repeat.max(1)));
         self.warm_up(&data).await?;
         for _ in 0..options.repeat.max(1) {
             for rows in report.rows.chunk_by_mut(|one, other| one.variant == other.variant) {

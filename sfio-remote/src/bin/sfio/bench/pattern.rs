@@ -90,6 +90,11 @@ impl Variant {
         }
     }
 
+    /// The bytes of its calls.
+    pub(crate) fn bytes(self, size: u64) -> u64 {
+        self.calls(size).iter().map(Call::bytes).sum()
+    }
+
     /// The calls that write or read about `size` bytes.
     pub(crate) fn calls(self, size: u64) -> Vec<Call> {
         let in_file = |regions: Vec<(u64, u64)>| Call { regions, places: Places::AsInTheFile };

@@ -50,6 +50,13 @@ struct Plan {
     stripe_unit: StripeUnit,
 }
 
+impl Plan {
+    /// What all compute processes write in a placement. That is what its simulation takes its time for.
+    fn bytes(self, options: &Options) -> u64 {
+        self.clients as u64 * options.size.unwrap_or(BYTES)
+    }
+}
+
 impl From<TrafficName> for Traffic {
     fn from(name: TrafficName) -> Traffic {
         match name {
@@ -92,13 +99,13 @@ pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
 
 fn measure_all(options: &Options, machine: &Machine) -> Result<Vec<Row>, Failure> {
     let plans = plans(options, machine)?;
-    let progress = Progress::new("measuring", None);
+    let bytes = plans.iter().map(|plan| plan.bytes(options)).sum::<u64>() * u64::from(placements(options));
+    let progress = Progress::in_pieces("measuring", bytes);
     let rows = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some((index, plan)) = plans.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed)) {
-            let row = measure(options, machine, *plan);
-            progress.advance(options.placements.into());
+            let row = measure(options, machine, *plan, &progress);
             rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, row));
         }
     };
@@ -152,20 +159,24 @@ fn check(traffic: Traffic, (clients, io_nodes): (usize, usize), machine: &Machin
     }
 }
 
+/// How often a row is placed: without chance every placement is the same.
+fn placements(options: &Options) -> u32 {
+    if options.traffic == TrafficName::Halves { 1 } else { options.placements }
+}
+
 fn numbers(counts: &[Counts]) -> Vec<usize> {
     counts.iter().flat_map(|counts| counts.first..=counts.last).collect()
 }
 
-fn measure(options: &Options, machine: &Machine, plan: Plan) -> Result<Row, Failure> {
+fn measure(options: &Options, machine: &Machine, plan: Plan, progress: &Progress) -> Result<Row, Failure> {
     let Plan { clients, io_nodes, stripe_unit } = plan;
     let began = Instant::now();
     let mut scaling = Scaling::new(machine.clone(), options.seed);
     let bytes = options.size.unwrap_or(BYTES);
     let traffic = Traffic::from(options.traffic);
     let job = Job { traffic, clients, io_nodes, stripe_unit, warm_up_bytes: WARM_UP_BYTES, bytes };
-    // Without chance every placement is the same.
-    let placements = if traffic == Traffic::Halves { 1 } else { options.placements };
-    let measured: Result<Vec<_>, _> = (0..placements).map(|_| scaling.run(&job)).collect();
+    let place = |_| scaling.run(&job).inspect(|_| progress.advance(plan.bytes(options)));
+    let measured: Result<Vec<_>, _> = (0..placements(options)).map(place).collect();
     let measured = measured.or_fail(Exit::Failed, format!("{clients} clients, {io_nodes} I/O nodes"))?;
     Ok(Row::new(&job, &measured, (scaling.now(), began.elapsed()), scaling.hash()))
 }

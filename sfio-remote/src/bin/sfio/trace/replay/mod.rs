@@ -152,17 +152,19 @@ impl From<PaceName> for Pace {
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     options.check()?;
     let (work, loads) = options.work()?;
-    let progress = Progress::new("playing", None);
     let mut report = Report::new(&work, options.pace.into());
     let together = work.together();
-    for storage in options.storages(together.is_some()) {
+    let storages = options.storages(together.is_some());
+    let bytes = work.bytes().0.saturating_add(work.bytes().1);
+    let progress = Progress::in_pieces("playing", bytes.saturating_mul(storages.len() as u64));
+    for storage in storages {
         let work = together.as_ref().filter(|_| storage.calls == Calls::Collective).unwrap_or(&work);
         options.check_memory(work, storage.calls)?;
         let played = match options.sockets {
             true => sockets::play(work, options.pace.into(), &storage, options.local.as_deref())?,
             false => virtual_time::play(work, options.pace.into(), &storage, options.seed)?,
         };
-        progress.advance(work.bytes().0.saturating_add(work.bytes().1));
+        progress.advance(bytes);
         if let Some(path) = &options.output {
             let mut sink = Sink::open(Some(path))?;
             sink.push(&header(0, "sfio", "a trace that was played again"))?;
