@@ -53,7 +53,7 @@ struct Plan {
 impl Plan {
     /// What all compute processes write in a placement. That is what its simulation takes its time for.
     fn bytes(self, options: &Options) -> u64 {
-        self.clients as u64 * options.size.unwrap_or(BYTES)
+        options.size.unwrap_or(BYTES).saturating_mul(self.clients as u64)
     }
 }
 
@@ -99,8 +99,8 @@ pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
 
 fn measure_all(options: &Options, machine: &Machine) -> Result<Vec<Row>, Failure> {
     let plans = plans(options, machine)?;
-    let bytes = plans.iter().map(|plan| plan.bytes(options)).sum::<u64>() * u64::from(placements(options));
-    let progress = Progress::in_pieces("measuring", bytes);
+    let bytes = plans.iter().fold(0_u64, |sum, plan| sum.saturating_add(plan.bytes(options)));
+    let progress = Progress::in_pieces("measuring", bytes.saturating_mul(placements(options).into()));
     let rows = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     let work = || {
