@@ -188,8 +188,8 @@ pub fn line(verb: &str, done: u64, total: u64, amounts: &str) -> String {
     if bar == 0 { format!("{verb} {amounts}") } else { format!("{verb} [{filled:<bar$}] {amounts}") }
 }
 
-/// How far things were at each look in the last ten seconds: times since the start, and amounts. Of what comes in pieces,
-/// each of which may take longer, the first look and the last one.
+/// How far things were at each look in the last ten seconds: times since the start, and amounts. Of what comes in
+/// pieces, each of which may take longer, the first look and the last one.
 #[derive(Debug, Default)]
 pub struct Recent {
     looks: VecDeque<(Duration, u64)>,
