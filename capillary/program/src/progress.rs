@@ -47,19 +47,19 @@ pub struct Progress {
 impl Progress {
     /// Begins to show `verb` and bytes; without a total there is neither a bar nor a remaining time.
     pub fn new(verb: &'static str, total: Option<u64>) -> Progress {
-        Progress::begin(verb, Unit::Bytes, total, 0)
+        Progress::begin(verb, Unit::Bytes, total, 0, Recent::default())
     }
 
-    /// The same where so many bytes take seconds that they count in large pieces: rate and remaining time are those
-    /// since the start.
+    /// Begins to show `verb` and the bytes of work that is done in large pieces, each of which may take seconds: rate and
+    /// remaining time are those since the start.
     pub fn in_pieces(verb: &'static str, total: u64) -> Progress {
-        Progress::begin_at(verb, Unit::Bytes, Some(total), 0, Recent::of_pieces())
+        Progress::begin(verb, Unit::Bytes, Some(total), 0, Recent::of_pieces())
     }
 
     /// Begins to show `verb` and things, named in the plural, of which an earlier run has `done` some. Rate and
-    /// remaining time are those of this run.
+    /// remaining time are those since this run began.
     pub fn of_things(verb: &'static str, things: &'static str, total: u64, done: u64) -> Progress {
-        Progress::begin(verb, Unit::Things(things), Some(total), done)
+        Progress::begin(verb, Unit::Things(things), Some(total), done, Recent::of_pieces())
     }
 
     /// Shows nothing.
@@ -68,12 +68,7 @@ impl Progress {
         Progress { bar, unit: Unit::Bytes, verb, started: now() }
     }
 
-    fn begin(verb: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Progress {
-        let recent = if unit == Unit::Bytes { Recent::default() } else { Recent::of_pieces() };
-        Progress::begin_at(verb, unit, total, done, recent)
-    }
-
-    fn begin_at(verb: &'static str, unit: Unit, total: Option<u64>, done: u64, recent: Recent) -> Progress {
+    fn begin(verb: &'static str, unit: Unit, total: Option<u64>, done: u64, recent: Recent) -> Progress {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new).with_position(done);
         let template = if total.is_some() { "{line}" } else { "{line} {spinner}" };
         let (started, verb) = (now(), Arc::new(Mutex::new(verb)));
@@ -188,8 +183,8 @@ pub fn line(verb: &str, done: u64, total: u64, amounts: &str) -> String {
     if bar == 0 { format!("{verb} {amounts}") } else { format!("{verb} [{filled:<bar$}] {amounts}") }
 }
 
-/// How far things were at each look in the last ten seconds: times since the start, and amounts. Of what comes in
-/// pieces, each of which may take longer, the first look and the last one.
+/// How far the work was at each look: times since the start, and amounts. Of steady work it keeps the looks of the last
+/// ten seconds; of work in large pieces the first look and the last one, because ten seconds may pass without a piece.
 #[derive(Debug, Default)]
 pub struct Recent {
     looks: VecDeque<(Duration, u64)>,

@@ -75,8 +75,9 @@ pub(crate) struct Options {
     clients: Vec<Counts>,
 
     /// With --virtual: measure nothing, and put together the rows of files that --json printed
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "machine", group = "counts")]
-    rows: Vec<PathBuf>,
+    #[arg(long = "rows", value_name = "FILE", num_args = 1.., requires = "machine", group = "counts",
+        conflicts_with_all = ["io_nodes", "placements", "seed", "threads", "stripe_units", "size"])]
+    measured: Vec<PathBuf>,
 
     /// With --virtual: how many I/O nodes there are; by default as many as compute processes
     #[arg(long, value_name = "N,…", value_delimiter = ',', requires = "machine")]
@@ -251,7 +252,9 @@ impl Bench<'_> {
         refuse_existing(self.session, name).await?;
         let data = options.data.bytes(options.size.unwrap_or(BYTES));
         let mut report = Report { rows: options.rows() };
-        let round: u64 = report.rows.iter().map(|row| 2 * row.variant.bytes(data.len() as u64)).sum();
+        let of_variant = |rows: &[Row]| 2 * rows.len() as u64 * rows[0].variant.bytes(data.len() as u64);
+        let round: u64 =
+            report.rows.chunk_by(|one, other| one.variant == other.variant).map(of_variant).sum();
         let progress = Progress::in_pieces("measuring", round * u64::from(options.repeat.max(1)));
         self.warm_up(&data).await?;
         for _ in 0..options.repeat.max(1) {

@@ -84,9 +84,9 @@ impl std::str::FromStr for Counts {
 
 pub(super) fn run(options: &Options, machine: &str) -> Result<(), Failure> {
     let machine = Machine::named(machine).ok_or_else(|| Failure::usage("there is no such machine"))?;
-    let rows = match options.rows.is_empty() {
+    let rows = match options.measured.is_empty() {
         true => measure_all(options, &machine)?,
-        false => report::read(&options.rows, &machine)?,
+        false => report::read(&options.measured, &machine)?,
     };
     let report = Report { machine: machine.name().to_owned(), traffic: options.traffic, rows };
     let chart = report.chart();
