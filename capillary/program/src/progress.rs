@@ -50,8 +50,8 @@ impl Progress {
         Progress::begin(verb, Unit::Bytes, total, 0, Recent::default())
     }
 
-    /// Begins to show `verb` and the bytes of work that is done in large pieces, each of which may take seconds: rate and
-    /// remaining time are those since the start.
+    /// Begins to show `verb` and the bytes of work that is done in large pieces, each of which may take seconds: rate
+    /// and remaining time are those since the start.
     pub fn in_pieces(verb: &'static str, total: u64) -> Progress {
         Progress::begin(verb, Unit::Bytes, Some(total), 0, Recent::of_pieces())
     }
