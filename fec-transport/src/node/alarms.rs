@@ -26,7 +26,8 @@ impl Alarms {
         self.acting.forget(session);
     }
 
-    /// When the first session has something to do; `sends_at` and `acts_at` ask one.
+    /// When the first session has something to do, or a time that has come, if some are due; `sends_at` and `acts_at`
+    /// ask one.
     pub(super) fn next(
         &mut self,
         sends_at: impl Fn(SessionId) -> Option<Time>,
@@ -80,12 +81,12 @@ impl Schedule {
         self.set(session, None);
     }
 
-    /// When the first session wants to act; `ask` asks one.
+    /// When the first session wants to act, or a time that has come, if some are due: to find the earliest of those, a
+    /// node with hundreds of busy sessions would go over all of them in each of its turns. `ask` asks one.
     fn next(&mut self, ask: impl Fn(SessionId) -> Option<Time>) -> Option<Time> {
         self.ask_touched(ask);
-        let due = self.due.iter().map(|session| self.by_session[session]);
-        let waiting = self.waiting.first().map(|(at, _)| *at);
-        due.chain(waiting).min()
+        let due = self.due.first().map(|session| self.by_session[session]);
+        due.or_else(|| self.waiting.first().map(|(at, _)| *at))
     }
 
     /// The first session, from `from` on, that wants to act at `now`, a time that never goes back.
@@ -177,7 +178,9 @@ mod tests {
                     None => schedule.forget(session),
                 }
                 let ask = |session| truth.get(&session).copied().flatten();
-                prop_assert_eq!(schedule.next(ask), truth.values().flatten().min().copied());
+                let (next, first) = (schedule.next(ask), truth.values().flatten().min().copied());
+                let has_come = |time: Option<Time>| time.is_some_and(|time| time <= now);
+                prop_assert!(next == first || has_come(next) && has_come(first), "{next:?}, {first:?}");
                 now += Duration::from_secs(passes);
                 if passes > 0 {
                     let mut due = truth.range(from..).filter(|(_, at)| at.is_some_and(|at| at <= now));
