@@ -36,7 +36,9 @@ fn add_own_coset(repairs: &[u8], ids: &[u8], sources: &[&[u8]], sums: &mut [u8])
 
 /// The rows of the repair symbols, with a column for each of the source symbols.
 pub(super) fn cauchy(repairs: &[u8], sources: &[u8]) -> Vec<u8> {
-    repairs.iter().flat_map(|repair| sources.iter().map(move |source| inverse(repair ^ source))).collect()
+    let mut matrix = Vec::with_capacity(repairs.len() * sources.len());
+    repairs.iter().for_each(|repair| matrix.extend(sources.iter().map(|source| inverse(repair ^ source))));
+    matrix
 }
 
 /// The inverse of the matrix of as many repair symbols as source symbols: a row for each source symbol.

@@ -10,6 +10,8 @@ const POLYNOMIAL: u8 = 0x1d;
 static POWERS: [u8; 2 * ORDER] = powers();
 /// The logarithm of each element but 0.
 static LOGARITHMS: [u8; 256] = logarithms();
+/// The inverse of each element but 0.
+static INVERSES: [u8; 256] = inverses();
 
 const fn powers() -> [u8; 2 * ORDER] {
     let (mut powers, mut power, mut index) = ([0; 2 * ORDER], 1, 0);
@@ -30,6 +32,15 @@ const fn logarithms() -> [u8; 256] {
     logarithms
 }
 
+const fn inverses() -> [u8; 256] {
+    let (powers, mut inverses, mut index) = (powers(), [0; 256], 0);
+    while index < ORDER {
+        inverses[powers[index] as usize] = powers[ORDER - index];
+        index += 1;
+    }
+    inverses
+}
+
 /// x times an element.
 pub(super) const fn doubled(element: u8) -> u8 {
     (element << 1) ^ if element & 0x80 == 0 { 0 } else { POLYNOMIAL }
@@ -41,7 +52,8 @@ pub(super) const fn product(a: u8, b: u8) -> u8 {
 
 /// The inverse of an element that is not 0.
 pub(super) const fn inverse(element: u8) -> u8 {
-    power(ORDER - logarithm(element))
+    debug_assert!(element != 0, "0 has no inverse");
+    INVERSES[element as usize]
 }
 
 /// The logarithm of an element that is not 0, below 255.
