@@ -6,16 +6,16 @@ const ORDER: usize = 255;
 /// The polynomial without its highest term.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// xⁱ for i below twice [`ORDER`], so that the sum of two logarithms needs no reduction.
-static POWERS: [u8; 2 * ORDER] = powers();
+/// xⁱ for i below [`ORDER`].
+static POWERS: [u8; ORDER] = powers();
 /// The logarithm of each element but 0.
 static LOGARITHMS: [u8; 256] = logarithms();
 /// The inverse of each element but 0.
 static INVERSES: [u8; 256] = inverses();
 
-const fn powers() -> [u8; 2 * ORDER] {
-    let (mut powers, mut power, mut index) = ([0; 2 * ORDER], 1, 0);
-    while index < 2 * ORDER {
+const fn powers() -> [u8; ORDER] {
+    let (mut powers, mut power, mut index) = ([0; ORDER], 1, 0);
+    while index < ORDER {
         powers[index] = power;
         power = doubled(power);
         index += 1;
@@ -24,18 +24,18 @@ const fn powers() -> [u8; 2 * ORDER] {
 }
 
 const fn logarithms() -> [u8; 256] {
-    let (powers, mut logarithms, mut index) = (powers(), [0; 256], 0);
+    let (mut logarithms, mut index) = ([0; 256], 0);
     while index < ORDER {
-        logarithms[powers[index] as usize] = index as u8;
+        logarithms[power(index) as usize] = index as u8;
         index += 1;
     }
     logarithms
 }
 
 const fn inverses() -> [u8; 256] {
-    let (powers, mut inverses, mut index) = (powers(), [0; 256], 0);
+    let (mut inverses, mut index) = ([0; 256], 0);
     while index < ORDER {
-        inverses[powers[index] as usize] = powers[ORDER - index];
+        inverses[power(index) as usize] = power(ORDER - index);
         index += 1;
     }
     inverses
